@@ -25,6 +25,13 @@ namespace {
 // A review has a few thousand bytes: an entry that claims more than this is damaged.
 constexpr std::uint64_t kLongestReview = 1 << 24;
 
+bool is_review(const std::filesystem::path& name) {
+  // macOS puts "__MACOSX/neg/._cv000.txt" beside each file of an archive.
+  if (name.extension() != ".txt" || name.filename().string().starts_with(".")) return false;
+  const std::filesystem::path folder = name.parent_path().filename();
+  return folder == "neg" || folder == "pos";
+}
+
 /// Reviews by id, of one class each.
 using Reviews = std::map<std::string, std::string>;
 struct BothClasses {
@@ -32,10 +39,8 @@ struct BothClasses {
 
   /// The reviews that those of `name` ("movie_reviews/neg/cv000.txt") belong to; null: no review.
   Reviews* of(const std::filesystem::path& name) {
-    // macOS puts "__MACOSX/neg/._cv000.txt" beside each file of an archive.
-    if (name.extension() != ".txt" || name.filename().string().starts_with(".")) return nullptr;
-    const std::string folder = name.parent_path().filename().string();
-    return folder == "neg" ? &negative : folder == "pos" ? &positive : nullptr;
+    if (!is_review(name)) return nullptr;
+    return name.parent_path().filename() == "neg" ? &negative : &positive;
   }
 };
 
@@ -104,13 +109,19 @@ bool holds_movie_reviews(const std::filesystem::path& path) {
   return path != "-" && file.read(begin, 4) && std::string_view(begin, 4) == "PK\x03\x04";
 }
 
+std::vector<std::filesystem::path> review_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (is_review(entry.path())) files.push_back(entry.path());
+  return files;
+}
+
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path) {
   BothClasses reviews;
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
-      if (Reviews* own = reviews.of(entry.path()))
-        add(*own, entry.path(), text::read_file(entry.path()), path);
+    for (const std::filesystem::path& file : review_files(path))
+      add(*reviews.of(file), file, text::read_file(file), path);
   } else {
     read_archive(path, reviews);
   }

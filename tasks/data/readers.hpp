@@ -47,6 +47,9 @@ bool holds_movie_reviews(const std::filesystem::path& path);
 /// first reviews have both.
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path);
 
+/// The files of a folder that read_movie_reviews() reads.
+std::vector<std::filesystem::path> review_files(const std::filesystem::path& folder);
+
 /// Two texts and their semantic similarity.
 struct ScoredPair {
   std::string id;

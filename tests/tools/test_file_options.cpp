@@ -248,6 +248,29 @@ TEST_F(FileOptionsTest, NoCommandOverwritesTheVocabularyOfItsModel) {
   }
 }
 
+TEST_F(FileOptionsTest, NoCommandOverwritesAFileOfItsDataFolder) {
+  std::filesystem::create_directories(path("reviews/neg"));
+  std::filesystem::create_directory(path("reviews/pos"));
+  const std::string review = write("reviews/pos/1.txt", "words"), model = write("m.onnx", "");
+  std::filesystem::create_symlink("reviews/pos/1.txt", path("link"));
+  for (const std::string& file : {review, path("link"), path("reviews/neg/../pos/1.txt")})
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"eval", model, "--data", path("reviews"), "--predictions", file},
+             {"quantize", model, "--data", path("reviews"), "--output", file},
+             {"quantize", model, "--data", "d", "--max-drop", "1", "--drop-data", path("reviews"),
+              "--output", file}}) {
+      EXPECT_THAT(refusal(run_bertcl(joined(command, {"--task", "classify", "--force"}))),
+                  HasSubstr(" would overwrite " + file + ", which is read as --"))
+          << testing::PrintToString(command);
+      EXPECT_EQ(read(review), "words");
+    }
+  // What lies there and is not read may be replaced: the model is the next to be refused.
+  EXPECT_THAT(refusal(run_bertcl(joined({"eval", model, "--data", path("reviews"), "--predictions",
+                                         write("reviews/old.json", "{}")},
+                                        {"--task", "classify", "--force"}))),
+              Not(HasSubstr("overwrite")));
+}
+
 TEST_F(FileOptionsTest, ArgumentsAreNamedAsInTheUsage) {
   const std::string texts = write("texts", "words");
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{

@@ -18,6 +18,7 @@
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "support/same_file.hpp"
+#include "tasks/data/readers.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -82,6 +83,21 @@ std::vector<NamedFile> files_beside(CLI::App& command) {
     for (fs::path& file : quant::companion_files(owner.path))
       files.push_back({owner.option, std::move(file)});
   return files;
+}
+
+/// Throws Error if a file would be written over one of a folder of texts that is read.
+void check_folders(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written) {
+  std::error_code error;
+  for (const NamedFile& folder : read) {
+    if (!fs::is_directory(folder.path, error)) continue;
+    for (const NamedFile& file : written) {
+      if (!fs::is_regular_file(file.path, error)) continue;
+      for (const fs::path& review : tasks::review_files(folder.path))
+        if (fs::equivalent(review, file.path, error))
+          fail("{} would overwrite {}, which is read as {}; give another file", file.option,
+               file.path.string(), folder.option);
+    }
+  }
 }
 
 /// True for a report as JSON, with any blanks, or as HTML.
@@ -194,6 +210,7 @@ void check_files(CLI::App& command) {
         if (same_file(source.path.string() + suffix, file.path))
           fail("{} would overwrite {}, which is read as {}; give another file", file.option,
                file.path.string(), source.option);
+  check_folders(read, written);
   if (!written.empty())
     for (const NamedFile& source : files_beside(command))
       for (const NamedFile& file : written)
