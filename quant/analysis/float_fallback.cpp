@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "support/fail.hpp"
 
@@ -36,7 +37,8 @@ FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& r
                                   const std::function<void(const FallbackTrial&)>& progress) {
   FloatFallback result;
   bool unnormalize = false;
-  std::vector<std::size_t> order = rank_ops(unnormalize);
+  std::vector<std::size_t> order(model.ops().size());
+  std::iota(order.begin(), order.end(), 0);  // any will do while no op is in float
   // Measures with the first `left` ops in float; keeps what holds.
   const auto holds = [&](std::size_t left) {
     const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
@@ -54,8 +56,8 @@ FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& r
     unnormalize = true;
     if (holds(0)) return result;
     unnormalize = result.steps[1].drop < result.steps[0].drop;
-    order = rank_ops(unnormalize);
   }
+  order = rank_ops(unnormalize);
   if (!holds(order.size()))
     fail("the {} cannot be kept within {}: with all {} ops in float it is already {}", bound.name,
          bound.text(bound.most), order.size(), bound.text(result.steps.back().drop));

@@ -42,9 +42,10 @@ using RankOps = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
 /// Leaves ops in float from the front of the order, as few as keep the drop within `bound`.
 /// First Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the
-/// drop. The number is found by bisection, assuming that each op in float helps; the chosen model
-/// was measured, so the bound holds even if one does not. Throws Error if even all ops in float
-/// drop more, or if nothing less than all of them keeps the bound.
+/// drop. Ops are ranked, once, only if that is not enough. The number is found by bisection,
+/// assuming that each op in float helps; the chosen model was measured, so the bound holds even if
+/// one does not. Throws Error if even all ops in float drop more, or if nothing less than all of
+/// them keeps the bound.
 FloatFallback find_float_fallback(const CalibratedModel& model, const RankOps& rank_ops,
                                   const DropBound& bound, const MeasureDrop& measure_drop,
                                   const std::function<void(const FallbackTrial&)>& progress = {});

@@ -74,9 +74,18 @@ TEST_F(FloatFallbacks, FindsTheFewestForEveryBound) {
 
 TEST_F(FloatFallbacks, LeavesNothingWhereAllHolds) {
   const CalibratedModel model = calibrated();
-  const FloatFallback found = find_float_fallback(model, in_order(model), {9.5}, quantized_matmuls);
+  bool ranked = false;
+  const RankOps rank = [&](bool) {
+    ranked = true;
+    return all_of(model);
+  };
+  FloatFallback found = find_float_fallback(model, rank, {9.5}, quantized_matmuls);
   EXPECT_THAT(found.float_ops, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
+  EXPECT_FALSE(ranked) << "which takes minutes";
+  found = find_float_fallback(model, rank, {8.5}, quantized_matmuls);
+  EXPECT_EQ(found.float_ops.size(), 1u);
+  EXPECT_TRUE(ranked);
 }
 
 TEST_F(FloatFallbacks, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {

@@ -91,6 +91,7 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
               AllOf(HasSubstr("to keep the error within"), HasSubstr("Error on 2 samples"),
                     HasSubstr("ops in float"), Not(HasSubstr("drop"))));
   const nlohmann::json report = read_json(path("q.json"));
+  EXPECT_EQ(report.at("sensitivity").at("ops").size(), 9u) << "as ops were ranked";
   const nlohmann::json& found = report.at("max_drop");
   EXPECT_LE(found.at("drop"), most);
   EXPECT_EQ(found.at("questions"), 2);
@@ -102,7 +103,9 @@ TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
 }
 
 TEST_F(OpChoiceTest, KeepsF1WithinABound) {
-  succeeded(quantize({"--max-drop", "100", "--drop-samples", "10"}));
+  const ProgramResult made = succeeded(quantize({"--max-drop", "100", "--drop-samples", "10"}));
+  EXPECT_THAT(made.out, AllOf(HasSubstr("met with 0 of 9 ops"), Not(HasSubstr("alone:"))));
+  EXPECT_FALSE(read_json(path("q.json")).contains("sensitivity")) << "no op had to be ranked";
   nlohmann::json found = read_json(path("q.json")).at("max_drop");
   EXPECT_EQ(found.at("questions"), 10);
   EXPECT_EQ(found.at("unit"), "F1");
@@ -111,7 +114,8 @@ TEST_F(OpChoiceTest, KeepsF1WithinABound) {
   EXPECT_EQ(found.at("drop"), found.at("steps")[0].at("drop"));
 
   succeeded(quantize({"--max-drop", "100", "--drop-data", source_file("data/sample-v2.0.json"),
-                      "--drop-samples", "6"}));
+                      "--drop-samples", "6", "--sensitivity"}));
+  EXPECT_TRUE(read_json(path("q.json")).contains("sensitivity")) << "asked for";
   EXPECT_EQ(read_json(path("q.json")).at("max_drop").at("questions"), 6);
 }
 

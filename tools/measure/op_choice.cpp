@@ -127,8 +127,11 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
   choice.ops = model.ops();
   std::optional<ScoreDrop> score;  // first: it refuses a model without the head of the task
   if (options.max_drop) score.emplace(score_drop(quantizer, data, options));
-  choice.sensitivity = measure(model, samples);
-  const auto order = [&](bool unnormalize) { return choice.sensitivity.order(unnormalize); };
+  if (options.shows_sensitivity()) choice.sensitivity = measure(model, samples);
+  const auto order = [&](bool unnormalize) {
+    if (!choice.sensitivity) choice.sensitivity = measure(model, samples);
+    return choice.sensitivity->order(unnormalize);
+  };
   if (score) {
     choice.unit = score->float_score().name;
     choice.bound = fmt::format("{} {}", *options.max_drop, choice.unit);
@@ -154,7 +157,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
   if (!options.plot.empty()) {
     written.add_new(options.plot);
     write_file(options.plot,
-               sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
+               sensitivity_svg(*choice.sensitivity, choice.ops, quantizer.output.string()));
   }
   return choice;
 }
@@ -165,12 +168,13 @@ std::map<std::size_t, std::string> OpChoice::float_ops() const {
   for (const std::size_t op : drop->float_ops)
     reasons[op] =
         fmt::format("to keep the {} within {}: quantized alone it changes the outputs by {:.3f} %",
-                    loss(), bound, 100.0 * sensitivity.alone(op, drop->unnormalized));
+                    loss(), bound, 100.0 * sensitivity->alone(op, drop->unnormalized));
   return reasons;
 }
 
 std::string text_of(const OpChoice& choice) {
-  std::string text = sensitivity_text(choice.sensitivity, choice.ops);
+  std::string text;
+  if (choice.sensitivity) text += sensitivity_text(*choice.sensitivity, choice.ops);
   if (!choice.drop) return text;
   Table table({">ops in float", "Softmax", fmt::format(">{}", choice.loss())});
   for (const quant::FallbackTrial& step : choice.drop->steps)
@@ -188,7 +192,8 @@ std::string text_of(const OpChoice& choice) {
 }
 
 nlohmann::ordered_json to_json(const OpChoice& choice) {
-  nlohmann::ordered_json json = {{"sensitivity", sensitivity_json(choice.sensitivity, choice.ops)}};
+  nlohmann::ordered_json json;
+  if (choice.sensitivity) json["sensitivity"] = sensitivity_json(*choice.sensitivity, choice.ops);
   if (!choice.drop) return json;
   auto left = nlohmann::ordered_json::array();
   for (const std::size_t op : choice.drop->float_ops) left.push_back(choice.ops[op].node);

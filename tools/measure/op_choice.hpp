@@ -30,7 +30,8 @@ struct OpChoiceOptions {
   std::string drop_data;
   std::size_t drop_samples = 1000;
 
-  bool wanted() const { return sensitivity || !plot.empty() || max_drop || max_error; }
+  bool shows_sensitivity() const { return sensitivity || !plot.empty(); }
+  bool wanted() const { return shows_sensitivity() || max_drop || max_error; }
 };
 
 /// --labels goes into `task`.
@@ -54,7 +55,7 @@ struct CalibrationData {
 /// The measurements and the decision.
 struct OpChoice {
   std::vector<quant::QuantizedOp> ops;
-  quant::Sensitivity sensitivity;
+  std::optional<quant::Sensitivity> sensitivity;  ///< none where no op had to be ranked
   std::optional<quant::FloatFallback> drop;
   std::string bound;                  ///< "0.2 F1"; empty: none was set
   bool bounds_error = false;          ///< the outputs' error is bounded, not the score's drop
@@ -75,7 +76,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
                     const OpChoiceOptions& options, WrittenFiles& written);
 
 std::string text_of(const OpChoice& choice);
-/// {"sensitivity": ..., "max_drop": ...}
+/// {"sensitivity": ..., "max_drop": ...}, each where there is one.
 nlohmann::ordered_json to_json(const OpChoice& choice);
 
 }  // namespace bertcl::tools
