@@ -7,35 +7,18 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <unordered_set>
 
 #include "ir/input_role.hpp"
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"
+#include "quant/placement/operators.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
-
-/// An operator whose inputs 0 to `data` - 1 carry data; `weight`: a constant input 1 is a weight.
-struct Operator {
-  std::string_view name;
-  int data;
-  bool weight = false;
-};
-constexpr Operator kOperators[] = {
-    {"MatMul", 2, true}, {"Gemm", 2, true}, {"Conv", 2, true}, {"Add", 2},
-    {"Mul", 2},          {"Gather", 1},     {"Softmax", 1},    {"LayerNormalization", 1},
-    {"Gelu", 1},         {"Relu", 1},       {"Tanh", 1}};
-
-const Operator* find_operator(const onnx::NodeProto& node) {
-  const auto* it = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                [&](const Operator& o) { return is_op(node, o.name); });
-  return it == std::end(kOperators) ? nullptr : it;
-}
 
 /// Tensors that hold data: not those that follow from the sizes of the inputs and from positions
 /// alone, as angles do, of which no sample of calibration shows a range. Nodes stand after their
@@ -99,16 +82,26 @@ class Placer {
 
  private:
   [[noreturn]] void fail() const {
-    if (placement_.skipped.empty())
-      bertcl::fail("nothing to quantize: the model has no {}",
-                   fmt::join(options_.op_types, " or "));
-    // The reason of a fused operator says most, that of an operator not asked for least.
-    const SkippedNode& first =
-        *std::ranges::max_element(placement_.skipped, {}, [&](const SkippedNode& node) {
-          return unexpanded_.contains(node.node) ? 2 : options_.op_types.contains(node.op) ? 1 : 0;
-        });
+    // The reason of a fused operator says most, that of an operator not asked for nothing.
+    const auto weight = [&](const SkippedNode& node) {
+      return unexpanded_.contains(node.node) ? 2 : options_.op_types.contains(node.op) ? 1 : 0;
+    };
+    const auto found = std::ranges::max_element(placement_.skipped, {}, weight);
+    if (found == placement_.skipped.end() || weight(*found) == 0)
+      bertcl::fail("nothing to quantize: the model has no {}{}",
+                   fmt::join(options_.op_types, " or "), choices());
+    const SkippedNode& first = *found;
     bertcl::fail("nothing to quantize; an example is node '{}' ({}): {}", first.node, first.op,
                  first.reason);
+  }
+
+  /// The operators of the model that can be quantized, and the option for them; "" if none can.
+  std::string choices() const {
+    std::set<std::string> found;
+    for (int n = 0; n < index_.node_count(); ++n)
+      if (find_operator(index_.node(n))) found.insert(index_.node(n).op_type());
+    if (found.empty()) return "";
+    return fmt::format(" ({}: choose from {})", option_name("op-types"), fmt::join(found, ", "));
   }
 
   /// onnxruntime fuses a quantized node with the quantization of its result, and refuses more than
@@ -361,19 +354,6 @@ class Placer {
 };
 
 }  // namespace
-
-std::vector<std::string> quantizable_operators() {
-  std::vector<std::string> names;
-  for (const Operator& op : kOperators) names.emplace_back(op.name);
-  return names;
-}
-
-std::vector<std::string> weight_operators() {
-  std::vector<std::string> names;
-  for (const Operator& op : kOperators)
-    if (op.weight) names.emplace_back(op.name);
-  return names;
-}
 
 const char* name_of(Role role) {
   switch (role) {

@@ -56,11 +56,6 @@ struct PlacementOptions {
   std::vector<std::string> disable_layer_modules{}, enable_layer_modules{};
 };
 
-/// The operators whose inputs can be quantized.
-std::vector<std::string> quantizable_operators();
-/// The ones that have weights.
-std::vector<std::string> weight_operators();
-
 /// How a tensor is quantized.
 enum class Role {
   activation,  ///< by calibration, per tensor

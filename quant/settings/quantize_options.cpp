@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "quant/placement/operators.hpp"
 #include "quant/presets.hpp"
 #include "quant/settings/option_checks.hpp"
 #include "support/fail.hpp"

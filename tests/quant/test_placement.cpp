@@ -328,7 +328,14 @@ TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
   GraphBuilder g;
   g.output(g.node("Relu", {g.input("x", {2})}, "y"));
   Analysed b(std::move(g));
-  EXPECT_ERROR(HasSubstr("no MatMul"), place(b));
+  EXPECT_ERROR(HasSubstr("no MatMul ('op_types': choose from Relu)"), place(b));
+  EXPECT_ERROR(HasSubstr("the model has no Conv ('op_types': choose from Add, LayerNormalization, "
+                         "MatMul)"),
+               place(c, {.op_types = {"Conv"}}));
+  GraphBuilder none;
+  none.output(none.node("Sqrt", {none.input("x", {2})}, "y"));
+  Analysed d(std::move(none));
+  EXPECT_ERROR(EndsWith("the model has no MatMul"), place(d));
 }
 
 TEST(Placement, WhatIsQuantizedAlreadyStays) {

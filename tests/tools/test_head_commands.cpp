@@ -131,6 +131,11 @@ TEST_F(HeadCommandTest, WhatIsLeftOfATextKeepsItsPlaces) {
 TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {
   expect_refused(run("tag", "x\n"),
                  {model_ + ": the tags of the model's classes are unknown; list them", "--labels"});
+  expect_refused({"tag", kModel},
+                 {kModel + ": the outputs are start_logits",
+                  "[batch, seq, 1 or more], with a number "
+                  "for each tag"},
+                 {}, "x\n");
   expect_refused(run("tag", "x\n", {"--labels", "O,B-x,I-x"}), {model_, "3 classes: O, B-x, I-x"});
   expect_refused(run("tag", "x\n", {"--labels", "O,B-x", "--aggregation", "last"}),
                  {"last", "first"});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tasks/entities.hpp"
+#include "tasks/head_output.hpp"
 #include "tasks/scores/class_scores.hpp"
 #include "text/base/data_file.hpp"
 #include "text/base/unicode.hpp"
@@ -103,7 +104,12 @@ int run_tag(const TagOptions& options) {
   TextsRun run(options);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   const std::vector<std::string> labels = find_labels(options.task, {options.model});
-  naming_model(options.model, [&] { tasks::check_tags_are_known(labels); });
+  naming_model(options.model, [&] {
+    // A model without tags cannot be helped by labels.
+    if (labels.empty())
+      tasks::find_output(run.session().outputs(), {true, 1, true, "a number for each tag"});
+    tasks::check_tags_are_known(labels);
+  });
   const tasks::Aggregation aggregation = aggregation_of(options.aggregation);
   const std::size_t before = run.tokenizer().special().before.size();
   std::vector<text::Encoding> encodings;
