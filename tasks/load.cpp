@@ -27,8 +27,7 @@ auto naming_file(const std::filesystem::path& path, const Work& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path == "-" ? "standard input" : path.string(), error.what()),
-                error.code());
+    throw Error(fmt::format("{}: {}", text::data_name(path), error.what()), error.code());
   }
 }
 

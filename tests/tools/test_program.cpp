@@ -2,6 +2,8 @@
 // The edge of the program: help, exit codes, one clear message for each failure.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "program_runner.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -219,6 +221,9 @@ TEST_F(DevicesTest, TableAndJsonAgree) {
     EXPECT_TRUE(device.at("capabilities").at("fp64").is_boolean());
     EXPECT_GT(device.at("compute_units"), 0);
   }
+  const bool cpus_alone = std::ranges::all_of(
+      json.at("devices"), [](const auto& device) { return device.at("type") == "cpu"; });
+  EXPECT_NE(result.out.find("int8 dot products: ") != std::string::npos, cpus_alone);
   EXPECT_EQ(files(), std::vector<std::string>{"devices.json"});
 }
 

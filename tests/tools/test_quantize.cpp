@@ -63,6 +63,13 @@ TEST_F(QuantizeTest, TheTextTellsOfChannelsAndUnnormalizedSoftmax) {
                               HasSubstr("6 Softmax unnormalized: ")));
 }
 
+TEST_F(QuantizeTest, TheTextTellsOfActivationsAtRunTime) {
+  const ProgramResult made =
+      succeeded(run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--dynamic", "--per-token"}));
+  EXPECT_THAT(made.out,
+              HasSubstr("\n37 nodes quantized: activations at run time (i8), 37 weights ("));
+}
+
 TEST_F(QuantizeTest, WeightsOf7BitsStayWithNarrowSteps) {
   const nlohmann::json report = json_of(
       {"quantize", kModel, "-o", path("q.onnx"), "--dynamic", "--narrow-range", "--reduce-range"});

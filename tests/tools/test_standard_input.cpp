@@ -20,6 +20,8 @@ TEST_F(StandardInputTest, HoldsDataToEvaluate) {
       {"eval", kModel, "--data", "-", "--predictions", path("p.json"), "--json", "-"}, {}, lines));
   EXPECT_EQ(json.at("models").at(0).at("exact_match"), 100.0);
   EXPECT_EQ(read_json(path("p.json")), nlohmann::json({{"a", "Ada"}}));
+  EXPECT_THAT(succeeded(run_bertcl({"eval", kModel, "--data", "-"}, {}, lines)).out,
+              StartsWith("1 question of standard input on "));
   expect_refused({"eval", kModel, "--data", "-"}, {"standard input:2: "}, {}, lines + "{}\n");
   expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
                  {"standard input:2: 'bad'"}, {}, "good\ta\nbad\n");

@@ -75,10 +75,13 @@ std::string_view refusal_of(Form form) {
 
 }  // namespace
 
+std::string data_name(const std::filesystem::path& path) {
+  return path == "-" ? "standard input" : path.string();
+}
+
 DataFile read_utf8(const std::filesystem::path& path) {
-  DataFile file{path.string(), {}};
+  DataFile file{data_name(path), {}};
   if (path == "-") {
-    file.name = "standard input";
     file.content.assign(std::istreambuf_iterator<char>(std::cin), {});
     if (std::cin.bad()) throw Error(file.name + ": cannot read");
     if (file.content.starts_with(kByteOrderMark)) file.content.erase(0, kByteOrderMark.size());

@@ -31,8 +31,11 @@ enum class Form {
 /// brace is JSON.
 Form form_of(const std::filesystem::path& path, std::string_view content);
 
+/// The file's name in messages: the path, or "standard input" for "-".
+std::string data_name(const std::filesystem::path& path);
+
 struct DataFile {
-  std::string name;     ///< for messages: the path, or "standard input"
+  std::string name;     ///< data_name()
   std::string content;  ///< without a byte order mark
   Form form = Form::lines;
 };

@@ -61,7 +61,8 @@ void print_capabilities(const Found& found) {
                note == found.capabilities.notes.end() ? "" : note->second});
   }
   print_text("{}", table.str());
-  print_text("  int8 dot products on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
+  if (!found.info.is_cpu())  // CPUs have kernels of their own
+    print_text("  int8 dot products: {}\n", opencl::dot4_of(found.capabilities).name);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {

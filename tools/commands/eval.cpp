@@ -17,6 +17,7 @@
 #include "support/fail.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/model_files/model_config.hpp"
+#include "text/base/data_file.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
@@ -49,7 +50,7 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
   const EvaluatedModel& first = models.front();
   std::string text =
       fmt::format("{} of {} on {}", counted(static_cast<std::int64_t>(first.total), unit),
-                  options.task.data, device);
+                  text::data_name(options.task.data), device);
   if (const std::size_t cut = first.truncated.value_or(0); cut > 0) {
     text += fmt::format("\n{} of them {} longer than {} tokens and truncated",
                         grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",

@@ -12,6 +12,7 @@
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/prediction_files.hpp"
+#include "text/base/data_file.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/terminal/output.hpp"
@@ -92,7 +93,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   evaluate.encode.max_length = longest(options, data, model);
   evaluate.encode.windows = options.windows;
   evaluate.encode.lower_case = options.embedding.lower_case && !options.vocabulary.lower_case;
-  evaluate.origin = options.task.data;
+  evaluate.origin = text::data_name(options.task.data);
   evaluate.allow_nonfinite = options.allow_nonfinite;
   evaluate.batches = tasks::usual_batches(task.head());
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;

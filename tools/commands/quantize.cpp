@@ -193,9 +193,10 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   };
   print_text(
       "{} quantized: {} ({}), {} ({} per {}{}), {}\n", counted(report.quantized_nodes, "nodes"),
-      count_of(quant::Role::activation, "activations"), quant::scheme_text(report.activations),
-      count_of(quant::Role::weight, "weights"), quant::scheme_text(report.weights.scheme),
-      report.weights.per_channel ? "channel" : "tensor",
+      options.job.dynamic ? "activations at run time"
+                          : count_of(quant::Role::activation, "activations"),
+      quant::scheme_text(report.activations), count_of(quant::Role::weight, "weights"),
+      quant::scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
       report.weights.scale == quant::WeightScale::mse ? ", mse scales" : "",
       count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)

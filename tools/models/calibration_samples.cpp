@@ -10,7 +10,7 @@ namespace bertcl::tools {
 
 CalibrationSamples::CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                                        const SampleOptions& options)
-    : name_(task.data == "-" ? "standard input" : task.data),
+    : name_(task.data),
       data_(tasks::read_first_sequences(task.name, task.data, tokenizer, options.features)),
       chosen_(quant::spread(data_.items, options.wanted, options.first)) {}
 
