@@ -1,32 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // answer MODEL_FOLDER QUESTION TEXT: prints the words of the text that answer the question.
+#include <algorithm>
 #include <bertcl/bertcl.hpp>
-#include <cstdint>
+#include <cctype>
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <span>
 #include <string>
+#include <vector>
 
 namespace {
 
 constexpr std::size_t kLongestAnswer = 30;  // tokens
 
-std::string join(const bertcl::Tokenizer& tokenizer, std::span<const std::int64_t> ids) {
-  std::string text;
-  for (const std::int64_t id : ids) {
-    const std::string token = tokenizer.token(id);
-    if (token.starts_with("##"))
-      text += token.substr(2);
-    else
-      text += (text.empty() ? "" : " ") + token;
+struct Part {  // of the text, in bytes
+  std::size_t begin = 0, end = 0;
+};
+
+/// The word or mark that each token of the text is of. WordPiece makes no token across a blank or a
+/// mark, so the tokens of the parts between these are those of the text.
+std::vector<Part> parts_of_tokens(const bertcl::Tokenizer& tokenizer, const std::string& text) {
+  const auto is = [&](int (*kind)(int), std::size_t i) {
+    return kind(static_cast<unsigned char>(text[i])) != 0;
+  };
+  std::vector<Part> parts;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = begin + 1;
+    if (!is(std::ispunct, begin) && !is(std::isspace, begin))
+      while (end < text.size() && !is(std::ispunct, end) && !is(std::isspace, end)) ++end;
+    const std::string part = text.substr(begin, end - begin);
+    parts.insert(parts.end(), tokenizer.encode(part).size(), {begin, end});
   }
-  return text;
+  return parts;
 }
 
 std::string answer(const std::filesystem::path& folder, const std::string& question,
                    const std::string& text) {
-  const auto tokenizer = bertcl::Tokenizer::load_beside(folder);  // WordPiece, for join()
+  const auto tokenizer = bertcl::Tokenizer::load_beside(folder);  // WordPiece: see above
   const auto session = bertcl::Session::load(folder);
   const bertcl::Sequences pair = tokenizer.encode_pairs({{question, text}}, 384);
   const bertcl::Tensors logits = session.run(pair);
@@ -35,6 +45,8 @@ std::string answer(const std::filesystem::path& folder, const std::string& quest
   const auto start = logits.at("start_logits").values<float>();
   const auto end = logits.at("end_logits").values<float>();
 
+  const std::size_t text_begin =
+      std::ranges::find(pair.token_type_ids, 1) - pair.token_type_ids.begin();
   std::size_t first = 0, last = 0;  // the best span inside the text
   float best = -1e30f;
   for (std::size_t s = 0; s < start.size(); ++s)
@@ -46,7 +58,9 @@ std::string answer(const std::filesystem::path& folder, const std::string& quest
       }
   if (first == 0)  // no token is of the second segment, as with RoBERTa
     throw bertcl::Error("the tokenizer tells question and text apart by no segments");
-  return join(tokenizer, std::span(pair.ids).subspan(first, last + 1 - first));
+  const std::vector<Part> parts = parts_of_tokens(tokenizer, text);
+  const std::size_t begin = parts.at(first - text_begin).begin;
+  return text.substr(begin, parts.at(last - text_begin).end - begin);
 }
 
 }  // namespace
