@@ -238,8 +238,18 @@ def take_turns(measurements, rounds):
     for number in range(rounds):
         for m in measurements:
             if sys.stderr.isatty():
-                print(f"\r{m.shape} {m.precision} round {number + 1} {m.engine:12}", end="", file=sys.stderr)
+                print(f"\r{m.shape} {m.precision} round {number + 1} {m.engine}\033[K", end="", file=sys.stderr,
+                      flush=True)
             m.round()
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+
+
+def told(rows):
+    """The rows, each with a line on standard error once it is measured."""
+    for row in rows:
+        print(f"measured {row['shape']} {row['precision']} {row['engine']}: {row['ms']:.1f} ms", file=sys.stderr)
+        yield row
 
 
 def measure_shapes(options, files, folder):
@@ -271,11 +281,9 @@ def main():
     files = models(options)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        rows = list(measure_shapes(options, files, folder))
+        rows = list(told(measure_shapes(options, files, folder)))
         if options.stream:
-            rows += measure_stream(options, files, folder)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+            rows += told(measure_stream(options, files, folder))
     report(rows, options, files)
 
 

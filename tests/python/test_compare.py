@@ -96,6 +96,16 @@ class Models(unittest.TestCase):
                 self.assertEqual("reduced" in files["int8"].name, reduced)
 
 
+class Progress(unittest.TestCase):
+    def test_a_row_is_told_once_it_is_measured(self):
+        rows = (row(shape, "bertcl") | {"ms": 1.25} for shape in ("1x16", "8x16"))
+        with mock.patch("sys.stderr", io.StringIO()) as shown:
+            told = compare.told(rows)
+            self.assertEqual(next(told)["shape"], "1x16")
+            self.assertEqual(shown.getvalue(), "measured 1x16 int8 bertcl: 1.2 ms\n")
+            self.assertEqual([r["shape"] for r in told], ["8x16"])
+
+
 class Answers(unittest.TestCase):
     """No time counts unless the answers of all engines agree."""
 
