@@ -10,6 +10,7 @@
 #include "bertcl/error.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {
