@@ -96,13 +96,20 @@ def _check_files(made, read, force):
     """Refuses outputs that are there, that are one file, or that are read."""
     for name, path in made.items():
         for other, source in read.items():
-            if path and source and _is_same(path, source):
+            if path and source and (_is_same(path, source) or _is_review(path, source)):
                 raise _bertcl.Error(f"'{name}' would overwrite {path}, which is read as '{other}'; give another file")
         if os.path.isfile(path) and not force:
             raise _bertcl.Error(f"'{name}': {path} already exists; name another file, or replace it with 'force'")
     output, table = made.values()
     if table and _is_same(table, output):
         raise _bertcl.Error(f"'write_table' and 'output' name the same file {output}")
+
+
+def _is_review(path, folder):
+    """True for one of the files neg/*.txt and pos/*.txt of a folder of movie reviews."""
+    return os.path.isfile(path) and any(
+        os.path.samefile(path, os.path.join(place, name)) for place, _, names in os.walk(folder)
+        if os.path.basename(place) in ("neg", "pos") for name in names if name.endswith(".txt"))
 
 
 def _is_same(one, other):

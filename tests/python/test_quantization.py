@@ -178,6 +178,18 @@ class QuantizationTest(Scratch):
                     bertcl.quantize(MODEL, wanted.pop("output"), wanted.pop("data"), force=True, **wanted)
                 self.assertEqual(file.read_bytes(), content)
 
+    def test_reviews_that_are_read_are_not_written(self):
+        reviews = self.path / "reviews"
+        (reviews / "pos").mkdir(parents=True)
+        review = reviews / "pos" / "1.txt"
+        review.write_text("words")
+        for made in {"output": review}, {"output": self.path / "q.onnx", "write_table": review}:
+            wanted = {"task": "classify", "force": True, **made}
+            with self.subTest(made=made), self.without_program(), \
+                 self.assertRaisesRegex(bertcl.Error, f"'{list(made)[-1]}' would overwrite .*, which is read as 'data'"):
+                bertcl.quantize(MODEL, wanted.pop("output"), reviews, **wanted)
+            self.assertEqual(review.read_text(), "words")
+
     def test_weights_beside_a_model_are_not_written(self):
         source, data = self.path / "source", self.squad()
         source.mkdir()
