@@ -3,10 +3,12 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +32,11 @@ class FileError : public Error {
   using Error::Error;
 };
 
+/// Types that operators take, for NodeImport::input().
+inline constexpr std::array kFloatTypes{ir::DType::f32, ir::DType::f16, ir::DType::bf16,
+                                        ir::DType::f64};
+inline constexpr std::array kByteTypes{ir::DType::i8, ir::DType::u8};
+
 /// One node during import: what its rule reads and writes.
 class NodeImport {
  public:
@@ -52,6 +59,8 @@ class NodeImport {
   ir::Value* optional_input(std::size_t i) const;
   /// Operand i; throws if it is absent.
   ir::Value* input(std::size_t i) const;
+  /// The same; fails if it is of none of these types.
+  ir::Value* input(std::size_t i, std::span<const ir::DType> types) const;
   std::vector<ir::Value*> inputs() const;
   const ir::Shape& shape(std::size_t i) const { return input(i)->type.shape; }
   /// Operand i as numbers; throws if it is not constant. Empty if absent.

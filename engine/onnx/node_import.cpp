@@ -43,6 +43,14 @@ ir::Value* NodeImport::input(std::size_t i) const {
   if (ir::Value* value = optional_input(i)) return value;
   fail("operand {} is missing", i);
 }
+ir::Value* NodeImport::input(std::size_t i, std::span<const ir::DType> types) const {
+  ir::Value* value = input(i);
+  if (std::ranges::find(types, value->type.dtype) != types.end()) return value;
+  std::vector<std::string_view> names;
+  for (const ir::DType type : types) names.push_back(ir::name_of(type));
+  fail("operand '{}' is {}, expected {}", value->name, ir::str(value->type),
+       fmt::join(names, " or "));
+}
 std::vector<ir::Value*> NodeImport::inputs() const {
   std::vector<ir::Value*> list;
   for (std::size_t i = 0; i < input_count(); ++i) list.push_back(optional_input(i));

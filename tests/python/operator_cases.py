@@ -4,7 +4,7 @@ import dataclasses
 import zlib
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from support import model_of
 
 TYPES = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "u8": np.uint8,
@@ -172,6 +172,23 @@ def cases_of_type(t, random):
             exponent = np.round(exponent)
         yield Case(f"Pow-{t}-{e}", "Pow", [x(2, 3, low=1, high=4), exponent])
         yield Case(f"PowConstant-{t}-{e}", "Pow", [x(2, 3, low=1, high=4), exponent], constants=(1,))
+    for to in TYPES:
+        yield Case(f"CastLike-{t}-{to}", "CastLike", [x(7, low=0, high=99), draw(random, TYPES[to], (1,))])
+    yield Case(f"ConstantOfShape-{t}", "ConstantOfShape", [i64(2, 3)],
+               dict(value=numpy_helper.from_array(x(1))), constants=(0,))
+    yield Case(f"Dropout-{t}", "Dropout", [x(2, 3)])
+    yield Case(f"Conv-{t}", "Conv", [x(2, 3, 6), x(4, 3, 3), x(4)], constants=(1, 2))
+    yield Case(f"ConvTranspose-{t}", "ConvTranspose", [x(2, 3, 6), x(3, 4, 3), x(4)], constants=(1, 2))
+    yield Case(f"ConvInteger-{t}", "ConvInteger",
+               [x(1, 2, 6, low=-128, high=127), draw(random, np.int8, (3, 2, 3), -128, 127)], constants=(1,))
+    yield Case(f"QLinearConv-{t}", "QLinearConv",
+               [x(1, 2, 6, low=-9, high=9), np.array(0.5, np.float32), x(low=1, high=1),
+                draw(random, np.int8, (3, 2, 3), -9, 9), np.array(0.25, np.float32), np.array(0, np.int8),
+                np.array(0.5, np.float32), x(low=1, high=1)], constants=(1, 2, 3, 4, 5, 6, 7))
+    yield Case(f"RotaryEmbedding-{t}", "RotaryEmbedding", [x(1, 3, 8), x(5, 2), x(5, 2), i64(0, 2, 4).reshape(1, 3)],
+               dict(num_heads=2), constants=(1, 2), opset=23)
+    yield Case(f"Attention-{t}", "Attention", [x(1, 3, 8), x(1, 3, 8), x(1, 3, 8)],
+               dict(q_num_heads=2, kv_num_heads=2), opset=23)
     for op in "Gelu", "FastGelu", "QuickGelu":
         yield Case(f"com.microsoft.{op}-{t}", op, [x(2, 8)], domain="com.microsoft")
     yield Case(f"com.microsoft.BiasGelu-{t}", "BiasGelu", [x(2, 8), x(8)], domain="com.microsoft")

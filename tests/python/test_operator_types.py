@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import onnx
 import onnx.defs
 from onnx.reference import ReferenceEvaluator
 from operator_cases import OPSET, TYPES, cases
-from support import BERTCL, Reference
+from support import BERTCL, ROOT, Reference
 
 INTEGER_MATMULS = {"MatMulInteger", "QLinearMatMul"}
 # Less is accurate: what f16 rounds in, and functions whose values are far from each other.
@@ -169,7 +170,15 @@ def print_table():
         print("".join(f"{c:<10}" for c in [f"{op:<22}", *(best[op].get(c, "") for c in columns)]).rstrip())
 
 
+# Operators of the default domain without a case: without operands, or not of ONNX but of ONNX Runtime.
+NO_CASE = {"Constant", "If", "MatMulIntegerToFloat", "SimplifiedLayerNormalization"}
+
+
 class OperatorTypes(unittest.TestCase):
+    def test_every_operator_has_a_case(self):
+        listed = set(re.findall(r"^- `(\w+)`", (ROOT / "docs/operators.md").read_text(), re.MULTILINE))
+        self.assertEqual(listed - {case.op for case in cases() if not case.domain}, NO_CASE)
+
     def test_all(self):
         counts, wrong = collections.Counter(), []
         for case, verdict in verdicts():

@@ -236,7 +236,8 @@ ir::Value* convolution(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Va
 }
 
 void import_conv(NodeImport& node) {
-  node.set_output(0, convolution(node, node.input(0), node.input(1), node.optional_input(2)));
+  node.set_output(
+      0, convolution(node, node.input(0, kFloatTypes), node.input(1), node.optional_input(2)));
 }
 
 /// ConvInteger(x, weight, x_zero_point, weight_zero_point)
@@ -268,7 +269,7 @@ ir::Value* stretched(NodeImport& node, ir::Value* x, const Ints& strides) {
 /// ConvTranspose(x, weight [channels, out / groups, kernel..], bias): a convolution of the
 /// stretched input with the kernel backwards.
 void import_conv_transpose(NodeImport& node) {
-  ir::Value *x = node.input(0), *weight = node.input(1);
+  ir::Value *x = node.input(0, kFloatTypes), *weight = node.input(1);
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
   if (const std::string padding = node.string_attribute("auto_pad", "NOTSET");
       padding.starts_with("SAME"))
@@ -315,8 +316,10 @@ void import_qlinear_conv(NodeImport& node) {
   if (bias && bias->type.dtype != ir::DType::i32)
     node.fail("the bias '{}' is {}, expected i32", bias->name, ir::str(bias->type));
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
-  ir::Value* image = node.emit("DequantizeLinear", {node.input(0), x.scale, x.zero}, x.attributes);
-  ir::Value* weight = node.emit("DequantizeLinear", {node.input(3), w.scale, w.zero}, w.attributes);
+  ir::Value* image =
+      node.emit("DequantizeLinear", {node.input(0, kByteTypes), x.scale, x.zero}, x.attributes);
+  ir::Value* weight =
+      node.emit("DequantizeLinear", {node.input(3, kByteTypes), w.scale, w.zero}, w.attributes);
   ir::Value* real = convolution(node, image, weight, bias);
   node.emit_outputs("QuantizeLinear", {real, y.scale, y.zero}, y.attributes);
 }

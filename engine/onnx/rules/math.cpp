@@ -18,7 +18,7 @@ void import_dropout(NodeImport& node) {
       node.constant_ints(2).value() != std::vector<std::int64_t>{0})
     node.fail("training_mode is not supported");
   if (node.output_count() > 1) node.fail("the mask output is not supported");
-  node.emit_outputs("Identity", {node.input(0)});
+  node.emit_outputs("Identity", {node.input(0, kFloatTypes)});
 }
 
 void import_cast(NodeImport& node) {

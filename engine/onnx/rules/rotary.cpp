@@ -59,7 +59,7 @@ ir::Value* rotated_halves(NodeImport& node, ir::Value* x, ir::Value* cos, ir::Va
 
 /// x [batch, heads, seq, size] or [batch, seq, heads * size].
 void rotate(NodeImport& node, const RotaryTables& tables, std::int64_t heads) {
-  ir::Value* x = node.input(0);
+  ir::Value* x = node.input(0, std::span(kFloatTypes).first<3>());
   const ir::Shape given = x->type.shape;
   const bool rows_first = given.size() == 3;
   if (rows_first) {
