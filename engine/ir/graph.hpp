@@ -22,6 +22,14 @@ struct Type {
   Shape shape;
   friend bool operator==(const Type&, const Type&) = default;
 };
+/// A dimension of a tensor of that rank, negative values counted from the end; null if it is out of
+/// range.
+inline std::optional<std::size_t> axis_within(std::int64_t axis, std::size_t rank) {
+  const std::int64_t from_start = axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
+  if (from_start < 0 || from_start >= static_cast<std::int64_t>(rank)) return std::nullopt;
+  return static_cast<std::size_t>(from_start);
+}
+
 /// Text form "f32[batch, seq, 768]".
 std::string str(const Type& type);
 

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
+#include <vector>
 
 #include "bertcl/error.hpp"
 
@@ -25,10 +28,18 @@ constexpr Activation kActivations[] = {{"gelu", 1, unary::gelu},
                                        {"relu", 3, unary::relu},
                                        {"tanh", 4, unary::tanh}};
 
+/// "f32, u8".
+std::string names_of(const auto& all, const auto& name) {
+  std::vector<std::string_view> names;
+  for (const auto& one : all) names.push_back(std::invoke(name, one));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 const Activation& find_activation(const std::string& name) {
   for (const Activation& a : kActivations)
     if (a.name == name) return a;
-  throw Error(fmt::format("unknown activation '{}'", name));
+  throw Error(fmt::format("unknown activation '{}' (choose from {})", name,
+                          names_of(kActivations, &Activation::name)));
 }
 
 }  // namespace
@@ -36,9 +47,8 @@ const Activation& find_activation(const std::string& name) {
 std::int32_t type_code(ir::DType type) {
   const auto at = std::ranges::find(kTypes, type);
   if (at != std::end(kTypes)) return static_cast<std::int32_t>(at - kTypes);
-  throw Error(
-      fmt::format("no kernels for element type {} (supported: f32, f16, i32, i64, u8, i8, bool)",
-                  ir::name_of(type)));
+  throw Error(fmt::format("no kernels for element type {} (supported: {})", ir::name_of(type),
+                          names_of(kTypes, ir::name_of)));
 }
 
 std::int32_t activation_code(const std::string& name) {

@@ -74,6 +74,9 @@ class NodeImport {
   std::optional<std::vector<std::int64_t>> ints_attribute(std::string_view name) const;
   /// The attribute `axis` of operand 0, counted from the start; throws if it is out of range.
   std::int64_t axis(std::int64_t default_value) const;
+  /// The same of a number that the node gives as `name`.
+  std::int64_t axis_within(std::int64_t given, std::size_t rank,
+                           std::string_view name = "axis") const;
   /// All attributes in the IR's form; throws for tensors and graphs.
   ir::Attributes attributes() const;
 

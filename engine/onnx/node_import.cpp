@@ -89,10 +89,13 @@ std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_
   return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
 }
 std::int64_t NodeImport::axis(std::int64_t default_value) const {
-  const auto rank = std::ssize(shape(0));
-  const std::int64_t axis = int_attribute("axis", default_value);
-  if (axis < -rank || axis >= rank) fail("axis {} is out of range for rank {}", axis, rank);
-  return axis < 0 ? axis + rank : axis;
+  return axis_within(int_attribute("axis", default_value), shape(0).size());
+}
+std::int64_t NodeImport::axis_within(std::int64_t given, std::size_t rank,
+                                     std::string_view name) const {
+  const auto axis = ir::axis_within(given, rank);
+  if (!axis) fail("{} {} is out of range for rank {}", name, given, rank);
+  return static_cast<std::int64_t>(*axis);
 }
 ir::Attributes NodeImport::attributes() const {
   ir::Attributes out;

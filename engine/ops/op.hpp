@@ -28,6 +28,8 @@ struct NodeContext {
   std::int64_t axis(std::string_view key, std::int64_t default_value, std::size_t rank) const {
     return axis_of(node, key, default_value, rank);
   }
+  /// A dimension that the node gives as `name`, likewise.
+  std::size_t axis(std::int64_t given, std::size_t rank, std::string_view name = "axis") const;
   /// Throws bertcl::Error that names the node.
   [[noreturn]] void fail(const std::string& what) const;
   template <class First, class... Rest>

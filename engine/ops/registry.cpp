@@ -56,11 +56,12 @@ std::vector<std::string> names() {
 
 std::size_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
                     std::size_t rank) {
-  const std::int64_t given = node.int_attribute(key, default_value);
-  const auto n = static_cast<std::int64_t>(rank);
-  if (given < -n || given >= n)
-    NodeContext{node}.fail("{} {} is out of range for rank {}", key, given, rank);
-  return static_cast<std::size_t>(given < 0 ? given + n : given);
+  return NodeContext{node}.axis(node.int_attribute(key, default_value), rank, key);
+}
+
+std::size_t NodeContext::axis(std::int64_t given, std::size_t rank, std::string_view name) const {
+  if (const auto axis = ir::axis_within(given, rank)) return *axis;
+  fail("{} {} is out of range for rank {}", name, given, rank);
 }
 
 void NodeContext::fail(const std::string& what) const {

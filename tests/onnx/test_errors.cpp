@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be read is refused with a message that names the place; damaged bytes never crash.
+#include <fmt/format.h>
+
 #include <fstream>
 #include <new>
 #include <random>
@@ -162,6 +164,32 @@ TEST(Errors, LackOfMemoryIsNotDamage) {
   };
   EXPECT_EQ(code(std::bad_alloc()), ErrorCode::out_of_memory);
   EXPECT_EQ(code(std::length_error("vector")), ErrorCode::out_of_memory);
+}
+
+TEST(Errors, AxesBlocksAndPadsNameTheNumbers) {
+  const auto quantize = [](int axis, int block) {
+    return failure(with_input(21, fmt::format(R"(
+        node {{ op_type: 'QuantizeLinear' input: 'x' input: 's' output: 'y'
+                attribute {{ name: 'axis' type: INT i: {} }}
+                attribute {{ name: 'block_size' type: INT i: {} }} }}
+        initializer {{ name: 's' data_type: 1 dims: [2, 2] float_data: [1, 1, 1, 1] }})",
+                                              axis, block)));
+  };
+  EXPECT_THAT(quantize(2, 2), HasSubstr("axis 2 is out of range for rank 2"));
+  EXPECT_THAT(quantize(-3, 2), HasSubstr("axis -3 is out of range for rank 2"));
+  EXPECT_THAT(quantize(1, -2), HasSubstr("block_size -2 is less than 1"));
+  const auto pad = [](const char* pads, int axis) {
+    return failure(with_input(18, fmt::format(R"(
+        node {{ op_type: 'Pad' input: 'x' input: 'p' input: '' input: 'a' output: 'y' }}
+        initializer {{ name: 'p' data_type: 7 {} }}
+        initializer {{ name: 'a' data_type: 7 dims: 1 int64_data: {} }})",
+                                              pads, axis)));
+  };
+  EXPECT_EQ(pad("dims: 2 int64_data: [0, 1]", -1), kNoError);
+  EXPECT_THAT(pad("dims: 2 int64_data: [0, 1]", 2), HasSubstr("axis 2 is out of range for rank 2"));
+  EXPECT_THAT(pad("dims: 2 int64_data: [0, 1]", -3), HasSubstr("axis -3 is out of range"));
+  EXPECT_THAT(pad("dims: 3 int64_data: [0, 1, 2]", 1),
+              HasSubstr("3 pads for 1 axes, expected two for each"));
 }
 
 /// A model that touches every kind of field the importer reads.

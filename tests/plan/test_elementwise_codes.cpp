@@ -8,6 +8,7 @@
 
 #include "kernels/types.hpp"
 #include "ops/op.hpp"
+#include "tests/support/matchers.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -26,6 +27,13 @@ TEST(ElementwiseCodes, NoTwoOperatorsShareOne) {
     EXPECT_TRUE(!traits.binary_code || binary.emplace(*traits.binary_code, op).second) << op;
   }
   EXPECT_FALSE(unary.empty() || binary.empty());
+}
+
+TEST(ElementwiseCodes, OfATypeThatNoKernelTakesNameTheOthers) {
+  EXPECT_ERROR(testing::StrEq(
+                   "no kernels for element type u16 (supported: f32, u8, i8, f16, i32, i64, bool, "
+                   "bf16)"),
+               kernels::type_code(ir::DType::u16));
 }
 
 }  // namespace

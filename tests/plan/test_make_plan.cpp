@@ -103,12 +103,14 @@ TEST(MakePlan, ASizeThatNoInputTellsIsRefusedWithItsNode) {
 }
 
 TEST(MakePlan, RefusalsInsideOfALoweringNameTheNode) {
-  EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, 4]) {
+  EXPECT_THAT(
+      refusal(R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   %y: f32[batch, 2] = linear(%x, %w) {activation = "swish"}
   return %y as y
 })"),
-              HasSubstr("linear (result 'y'): unknown activation 'swish'"));
+      HasSubstr("linear (result 'y'): unknown activation 'swish' (choose from gelu, gelu_tanh, "
+                "relu, tanh)"));
 }
 
 TEST(MakePlan, IntegerLinearsThatCouldOverflowAreRefused) {

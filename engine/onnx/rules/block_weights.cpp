@@ -190,12 +190,8 @@ void import_gather_block_quantized(NodeImport& node) {
   const bool in_few_bits = !node.importer().sub_bytes().name_of(data).empty();
   const std::int64_t block = block_size(node, 128), bits = in_few_bits ? 8 : number_of_bits(node);
   ir::Sizes sizes = data->constant->shape();
-  const auto rank = std::ssize(sizes);
   const auto axis_of = [&](const char* name, std::int64_t default_value) {
-    const std::int64_t axis = node.int_attribute(name, default_value);
-    if (axis < -rank || axis >= rank)
-      node.fail("{} {} is out of range for rank {}", name, axis, rank);
-    return axis < 0 ? axis + rank : axis;
+    return node.axis_within(node.int_attribute(name, default_value), sizes.size(), name);
   };
   const std::int64_t gather_axis = axis_of("gather_axis", 0), axis = axis_of("quantize_axis", 1);
   if (!in_few_bits && data->type.dtype != ir::DType::u8)

@@ -110,12 +110,11 @@ void import_pad(NodeImport& node) {
   if (!pads) node.fail("the pads are missing");
   const std::size_t rank = node.shape(0).size();
   if (const auto axes = node.constant_ints(3)) {
-    if (pads->size() != 2 * axes->size()) node.fail("pads and axes do not match");
+    if (pads->size() != 2 * axes->size())
+      node.fail("{} pads for {} axes, expected two for each", pads->size(), axes->size());
     std::vector<std::int64_t> all(2 * rank, 0);
     for (std::size_t i = 0; i < axes->size(); ++i) {
-      const auto axis = static_cast<std::size_t>(
-          (*axes)[i] < 0 ? (*axes)[i] + static_cast<std::int64_t>(rank) : (*axes)[i]);
-      if (axis >= rank) node.fail("an axis is out of range");
+      const auto axis = static_cast<std::size_t>(node.axis_within((*axes)[i], rank));
       all[axis] = (*pads)[i];
       all[rank + axis] = (*pads)[axes->size() + i];
     }

@@ -100,11 +100,8 @@ bool finish_constant_blocks(NodeImport& node, std::int64_t axis, std::int64_t bl
 /// block may be shorter.
 void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DType zero_type) {
   ir::Value* x = node.input(0);
-  const auto rank = std::ssize(x->type.shape);
-  std::int64_t axis = node.int_attribute("axis", 1);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank || block < 1)
-    node.fail("axis or block_size {} is invalid for rank {}", block, rank);
+  if (block < 1) node.fail("block_size {} is less than 1", block);
+  const std::int64_t axis = node.axis(1);
   const ir::Dim extent = x->type.shape[axis];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not constant");
   ir::Shape expected = x->type.shape;

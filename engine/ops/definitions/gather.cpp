@@ -191,10 +191,7 @@ std::vector<ir::Tensor> evaluate_non_zero(const EvaluateContext& context) {
 /// CumSum(x, axis) {exclusive, reverse}
 std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
-  const auto rank = std::ssize(x.shape());
-  std::int64_t axis = context.in(1).to_ints().at(0);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) context.fail("axis {} is out of range", axis);
+  const std::size_t axis = context.axis(context.in(1).to_ints().at(0), x.shape().size());
   const bool exclusive = context.node.int_attribute("exclusive", 0) != 0;
   const bool reverse = context.node.int_attribute("reverse", 0) != 0;
   const std::int64_t n = x.shape()[axis], step = dense_strides(x.shape())[axis];

@@ -161,9 +161,7 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
       (steps && ir::Dim(steps->size()) != count) || ir::element_count(context.shape(2)) != count)
     context.fail("starts, ends, axes and steps must have the same length");
   for (std::int64_t i = 0; i < count.constant(); ++i) {
-    std::int64_t axis = axes ? (*axes)[i] : i;
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) context.fail("axis {} is out of range", axis);
+    const std::size_t axis = context.axis(axes ? (*axes)[i] : i, type.shape.size());
     const std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0) context.fail("a step is 0");
     ir::Dim& d = type.shape[axis];

@@ -14,11 +14,8 @@ template <class Context>
 std::vector<bool> reduced(const Context& context, std::size_t rank) {
   if (!context.node.has("axes")) return std::vector<bool>(rank, true);
   std::vector<bool> flags(rank, false);
-  const auto n = static_cast<std::int64_t>(rank);
-  for (std::int64_t a : context.node.ints_attribute("axes")) {
-    if (a < -n || a >= n) context.fail("axis {} is out of range for rank {}", a, rank);
-    flags[a < 0 ? a + n : a] = true;
-  }
+  for (const std::int64_t a : context.node.ints_attribute("axes"))
+    flags[context.axis(a, rank)] = true;
   return flags;
 }
 

@@ -142,11 +142,7 @@ std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
 /// The attribute `axes` as sorted dimensions of a tensor of that rank.
 std::vector<std::int64_t> sorted_axes(const InferContext& context, std::size_t rank) {
   std::vector<std::int64_t> axes = context.node.ints_attribute("axes");
-  const auto n = static_cast<std::int64_t>(rank);
-  for (std::int64_t& a : axes) {
-    if (a < -n || a >= n) context.fail("axis {} is out of range for rank {}", a, rank);
-    if (a < 0) a += n;
-  }
+  for (std::int64_t& a : axes) a = static_cast<std::int64_t>(context.axis(a, rank));
   std::ranges::sort(axes);
   if (std::ranges::adjacent_find(axes) != axes.end()) context.fail("an axis is given twice");
   return axes;
