@@ -114,27 +114,11 @@ Kernel& Kernel::set_raw(unsigned index, size_t bytes, const void* value, const M
   return *this;
 }
 
-Kernel& Kernel::set(unsigned index, const Buffer& buffer) {
-  cl_mem mem = buffer.native();
-  return set_raw(index, sizeof(mem), &mem, buffer.handle());
-}
-
-Kernel& Kernel::set(unsigned index, std::nullptr_t) {
-  cl_mem mem = nullptr;
-  return set_raw(index, sizeof(mem), &mem, {});
-}
-
-Kernel& Kernel::set(unsigned index, int32_t value) {
-  return set_raw(index, sizeof(value), &value, {});
-}
-
-Kernel& Kernel::set(unsigned index, float value) {
-  return set_raw(index, sizeof(value), &value, {});
-}
-
 Kernel& Kernel::set(unsigned index, const KernelArgument& value) {
-  if (const auto* integer = std::get_if<int32_t>(&value.value_)) return set(index, *integer);
-  if (const auto* real = std::get_if<float>(&value.value_)) return set(index, *real);
+  if (const auto* integer = std::get_if<int32_t>(&value.value_))
+    return set_raw(index, sizeof(*integer), integer, {});
+  if (const auto* real = std::get_if<float>(&value.value_))
+    return set_raw(index, sizeof(*real), real, {});
   const MemHandle& memory = std::get<MemHandle>(value.value_);
   cl_mem mem = memory.get();
   return set_raw(index, sizeof(mem), &mem, memory);

@@ -23,7 +23,7 @@ class KernelArgument {
   KernelArgument(const Buffer& buffer) : value_(buffer.handle()) {}
   KernelArgument(int32_t value) : value_(value) {}
   KernelArgument(float value) : value_(value) {}
-  /// No implicit narrowing, as in Kernel::set().
+  /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.
   template <typename T>
   KernelArgument(T value) = delete;
 
@@ -61,14 +61,7 @@ class Kernel {
   // Once it is built, each set() throws Error with program, kernel, argument index and CL status
   // name, for example CL_INVALID_ARG_SIZE where an int is given to a float parameter of another
   // size.
-  Kernel& set(unsigned index, const Buffer& buffer);
-  Kernel& set(unsigned index, std::nullptr_t);
-  Kernel& set(unsigned index, int32_t value);
-  Kernel& set(unsigned index, float value);
   Kernel& set(unsigned index, const KernelArgument& value);
-  /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.
-  template <typename T>
-  Kernel& set(unsigned index, T value) = delete;
 
   /// Builds it and binds all arguments in order; their number must be that of the kernel.
   template <typename... Args>

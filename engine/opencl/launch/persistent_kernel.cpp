@@ -65,10 +65,8 @@ std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer
   for (size_t first = 0; first < buffers.size(); first += kAddressesAtATime) {
     for (size_t i = 0; i < kAddressesAtATime; ++i) {
       const bool any = first + i < buffers.size() && *buffers[first + i];
-      if (any)
-        kernel.set(static_cast<unsigned>(i), *buffers[first + i]);
-      else
-        kernel.set(static_cast<unsigned>(i), nullptr);
+      kernel.set(static_cast<unsigned>(i),
+                 any ? KernelArgument(*buffers[first + i]) : KernelArgument());
     }
     kernel.set(kAddressesAtATime, found);
     kernel.set(kAddressesAtATime + 1, static_cast<std::int32_t>(first));
