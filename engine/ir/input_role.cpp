@@ -13,4 +13,8 @@ InputRole role_of_input(std::string_view name) {
   return InputRole::ids;
 }
 
+bool is_token_ids(std::string_view name, const Type& type) {
+  return role_of_input(name) == InputRole::ids && type.shape.size() == 2 && !is_float(type.dtype);
+}
+
 }  // namespace bertcl::ir

@@ -3,6 +3,8 @@
 #pragma once
 #include <string_view>
 
+#include "ir/graph.hpp"
+
 namespace bertcl::ir {
 
 enum class InputRole {
@@ -14,5 +16,8 @@ enum class InputRole {
 };
 
 InputRole role_of_input(std::string_view name);
+
+/// True for an input of token ids: integers [batch, seq].
+bool is_token_ids(std::string_view name, const Type& type);
 
 }  // namespace bertcl::ir

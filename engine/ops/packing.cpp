@@ -28,12 +28,12 @@ std::int64_t prefix_length(std::span<const std::int64_t> row) {
   return end - row.begin();
 }
 
+}  // namespace
+
 std::int32_t nearest_int32(std::int64_t value) {
   using Limits = std::numeric_limits<std::int32_t>;
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
 }
-
-}  // namespace
 
 std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) const {
   std::vector<std::int32_t> rows;

@@ -21,6 +21,9 @@ struct Packing {
   std::vector<std::int32_t> gather(std::span<const std::int64_t> padded) const;
 };
 
+/// What 32 bits do not hold becomes the nearest that they do.
+std::int32_t nearest_int32(std::int64_t value);
+
 /// Throws Error (ErrorCode::out_of_memory) where offsets of 32 bits do not hold them.
 void check_tokens(std::int64_t tokens);
 

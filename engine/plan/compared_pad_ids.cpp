@@ -22,8 +22,7 @@ const ir::Value* uncast(const ir::Value* v) {
 }
 
 bool is_ids(const ir::Value* v) {
-  return v && !v->producer && !v->is_constant() && v->type.shape.size() == 2 &&
-         !ir::is_float(v->type.dtype) && ir::role_of_input(v->name) == ir::InputRole::ids;
+  return v && !v->producer && !v->is_constant() && ir::is_token_ids(v->name, v->type);
 }
 
 /// True if a comparison, or what is computed from it elementwise, finds a token [batch, seq] by an

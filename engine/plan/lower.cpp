@@ -155,8 +155,7 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
 void limit_positions(Plan& plan) {
   for (const auto& [size, most] : plan.at_most) {
     const auto is_length = [&size](const ir::Port& port) {
-      return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
-             !ir::is_float(port.type.dtype) && port.type.shape[1] == size;
+      return ir::is_token_ids(port.name, port.type) && port.type.shape[1] == size;
     };
     if (size.is_constant() || !most.is_constant() ||
         std::ranges::none_of(plan.model_inputs, is_length))

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -101,14 +100,9 @@ void Request::upload(const Sequences& sequences, const ops::Packing& packing) {
       std::ranges::copy(std::as_bytes(std::span(values)), to.begin());
     };
     const auto narrow = [&](std::span<const std::int64_t> values) {
-      using Limits = std::numeric_limits<std::int32_t>;
       const std::span rows(reinterpret_cast<std::int32_t*>(to.data()), to.size() / 4);
-      const auto nearest = [](std::int64_t value) {
-        return static_cast<std::int32_t>(
-            std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
-      };
       std::ranges::fill(rows, 0);
-      std::ranges::transform(values, rows.begin(), nearest);
+      std::ranges::transform(values, rows.begin(), ops::nearest_int32);
     };
     switch (in.kind) {
       case plan::InputKind::packed_ids:

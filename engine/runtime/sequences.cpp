@@ -62,10 +62,8 @@ ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at, std::int64_t pad
 
 const ir::Port* find_ids(const plan::Plan& plan) {
   const auto& inputs = plan.model_inputs;
-  const auto found = std::ranges::find_if(inputs, [](const ir::Port& port) {
-    return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
-           !ir::is_float(port.type.dtype);
-  });
+  const auto found = std::ranges::find_if(
+      inputs, [](const ir::Port& port) { return ir::is_token_ids(port.name, port.type); });
   return found == inputs.end() ? nullptr : &*found;
 }
 
