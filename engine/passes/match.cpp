@@ -161,6 +161,11 @@ Pass rewriting(std::string name, std::function<bool(ir::Graph&, ir::Node&)> rewr
           [rewrite = std::move(rewrite)](ir::Graph& g) { return rewrite_all(g, rewrite); }};
 }
 
+bool is_last_axis(const ir::Node& node, std::int64_t default_value, const ir::Shape& shape) {
+  const std::int64_t axis = node.int_attribute("axis", default_value);
+  return axis == -1 || axis == std::ssize(shape) - 1;
+}
+
 bool reduces_last_axis(const ir::Node& reduction) {
   const auto rank = std::ssize(reduction.inputs[0]->type.shape);
   if (!reduction.has("axes") || !reduction.int_attribute("keepdims", 1)) return false;
@@ -170,13 +175,12 @@ bool reduces_last_axis(const ir::Node& reduction) {
 
 bool normalizes_last_axis(const ir::Node& norm) {
   const ir::Type& type = norm.output()->type;
-  const std::int64_t axis = norm.int_attribute("axis", -1);
   const auto is_vector = [&](const ir::Value* v) {
     return v->is_constant() && v->type.shape == ir::Shape{type.shape.back()};
   };
   return norm.outputs.size() == 1 && type.dtype == ir::DType::f32 &&
-         (axis == -1 || axis == std::ssize(type.shape) - 1) && norm.input(1) &&
-         is_vector(norm.inputs[1]) && (!norm.input(2) || is_vector(norm.inputs[2]));
+         is_last_axis(norm, -1, type.shape) && norm.input(1) && is_vector(norm.inputs[1]) &&
+         (!norm.input(2) || is_vector(norm.inputs[2]));
 }
 
 bool has_rows(const ir::Shape& shape, const ir::Shape& ids) {
@@ -224,6 +228,18 @@ ir::Node* without_nan(const ir::Value* p) {
 std::optional<double> scalar_value(const ir::Value* value) {
   if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
   return value->constant->to_doubles().front();
+}
+
+bool is_column_constant(const ir::Value* value, const ir::Dim& columns) {
+  const ir::Shape& shape = value->type.shape;
+  return value->is_constant() && !shape.empty() && shape.back() == columns &&
+         element_count(shape) == columns;
+}
+
+ir::Value* as_vector(ir::Graph& graph, ir::Value* columns) {
+  if (columns->type.shape.size() == 1) return columns;
+  return graph.add_constant(columns->name,
+                            columns->constant->reshaped({columns->constant->size()}));
 }
 
 std::optional<std::int64_t> only_integer(const ir::Node& node, std::string_view key,

@@ -79,6 +79,9 @@ void set_operand(std::vector<ir::Value*>& operands, std::size_t index, ir::Value
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
 
+/// True if {axis} is the last one of that shape.
+bool is_last_axis(const ir::Node& node, std::int64_t default_value, const ir::Shape& shape);
+
 /// True if ReduceMean, or another reduction, is one over the last axis alone, which it keeps.
 bool reduces_last_axis(const ir::Node& reduction);
 
@@ -110,6 +113,12 @@ std::optional<Scaled> scaled(const ir::Node& node);
 /// The node Where(IsNaN(p), 0, p), which torch writes after Softmax so that rows without any key
 /// give 0; null where there is none.
 ir::Node* without_nan(const ir::Value* p);
+
+/// True for a constant with one element for each of `columns`: a vector, also with leading ones.
+bool is_column_constant(const ir::Value* value, const ir::Dim& columns);
+
+/// Such a constant as a vector.
+ir::Value* as_vector(ir::Graph& graph, ir::Value* columns);
 
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);

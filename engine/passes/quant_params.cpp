@@ -18,9 +18,7 @@ bool is_per_tensor_or_column(const ir::Node& node) {
   const ir::Value *scale = node.inputs[1], *zero = node.input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
   const ir::Shape& shape = node.inputs[0]->type.shape;
-  const auto last = std::ssize(shape) - 1;
-  const std::int64_t axis = node.int_attribute("axis", 1);
-  if (last < 0 || (axis != last && axis != -1)) return false;
+  if (shape.empty() || !is_last_axis(node, 1, shape)) return false;
   const auto fits = [&](const ir::Value* v) { return v->type.shape == ir::Shape{shape.back()}; };
   return fits(scale) && (!zero || fits(zero));
 }

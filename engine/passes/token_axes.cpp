@@ -117,14 +117,13 @@ std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
     return from(ops::axis_of(node, "axis", -1, rank), rank);
   if (is_any_of(node, {"ArgMax", "ArgMin"})) return {ops::axis_of(node, "axis", 0, rank)};
   if (node.op == "CumSum") {
-    const auto axis = only_integer(node, "axis", 1);
-    const auto axes = static_cast<std::int64_t>(rank);
-    if (!axis || *axis < -axes || *axis >= axes) return from(0, rank);
-    return {static_cast<std::size_t>(*axis < 0 ? *axis + axes : *axis)};
+    const auto given = only_integer(node, "axis", 1);
+    const auto axis = given ? ir::axis_within(*given, rank) : std::nullopt;
+    return axis ? std::set{*axis} : from(0, rank);
   }
   std::set<std::size_t> axes;
   for (const std::int64_t axis : ops::traits(node).mixed_axes(node))
-    axes.insert(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis));
+    if (const auto at = ir::axis_within(axis, rank)) axes.insert(*at);
   return axes;
 }
 
@@ -274,8 +273,7 @@ class Follower {
     const auto axes = ints("axes", 3), starts = ints("starts", 1), steps = ints("steps", 4);
     if (!axes) return fmt::format("[{}]", result_.name);
     for (std::size_t k = 0; k < axes->size(); ++k) {
-      const std::int64_t a = (*axes)[k];
-      if (static_cast<std::size_t>(a < 0 ? a + std::ssize(in_) : a) != axis) continue;
+      if (ir::axis_within((*axes)[k], in_.size()) != axis) continue;
       if (!starts || k >= starts->size()) return fmt::format("[{}]", result_.name);
       const bool has_steps = node_.has("steps") || node_.input(4);
       if (has_steps && (!steps || k >= steps->size())) return fmt::format("[{}]", result_.name);

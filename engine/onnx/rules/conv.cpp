@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, which some exporters write around or in place of linear layers, as a sum of matrix
+// Convolutions, which some exporters write around or in place of linear layers, as a sum of
 // MatMuls: one for each element of the kernel, over a strided slice of the padded input. Those that
 // divide their input into equal parts, as the patches of an image, are one MatMul.
 #include <algorithm>
@@ -303,8 +303,7 @@ struct Parameters {
 /// Scale and zero point in the spelling of QuantizeLinear; more than one are along axis 0.
 Parameters parameters(NodeImport& node, std::size_t first) {
   ir::Value *scale = node.input(first), *zero = node.input(first + 1);
-  if (ir::element_count(scale->type.shape) == ir::Dim(1))
-    return {node.reshape(scale, {}), node.reshape(zero, {}), {}};
+  if (ir::is_scalar(scale)) return {node.reshape(scale, {}), node.reshape(zero, {}), {}};
   return {scale, zero, {{"axis", 0}}};
 }
 

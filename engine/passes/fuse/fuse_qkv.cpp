@@ -32,9 +32,7 @@ namespace {
 /// The columns of `part` among those that Split takes apart along the last axis; -1 if it does not.
 std::int64_t first_column(const ir::Value* part) {
   const ir::Node& split = *part->producer;
-  const auto rank = std::ssize(part->type.shape);
-  const std::int64_t axis = split.int_attribute("axis", 0);
-  if (axis != -1 && axis != rank - 1) return -1;
+  if (!is_last_axis(split, 0, part->type.shape)) return -1;
   std::int64_t column = 0;
   for (const ir::Value* v : split.outputs) {
     if (v == part) return column;

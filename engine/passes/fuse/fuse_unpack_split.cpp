@@ -20,9 +20,8 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
   ir::Value* padded = split.inputs[0];
   ir::Node* unpack = padded->producer;
   const ir::Shape& shape = padded->type.shape;
-  const std::int64_t axis = split.int_attribute("axis", 0);
   if (!unpack || unpack->op != unpack::op || unpack->outputs.size() != 1 || !g.used_once(padded) ||
-      shape.size() != 3 || (axis != -1 && axis != 2))
+      shape.size() != 3 || !is_last_axis(split, 0, shape))
     return false;
   if (ir::size_of(padded->type.dtype) % 4 != 0) return false;  // the kernel copies words
   ir::Node* made = g.add_node(unpack::op, unpack->inputs, unpack->attributes,

@@ -72,10 +72,9 @@ ir::Shape rows_of(const ir::Shape& shape) {
 /// axis already, to which {axis} counts.
 bool has_scales_of_columns(const ir::Node& n) {
   const ir::Value* scale = n.inputs[1];
-  if (element_count(scale->type.shape) == ir::Dim(1)) return true;
-  const auto last = std::ssize(n.output()->type.shape) - 1;
-  const std::int64_t axis = n.int_attribute("axis", 1);
-  return last >= 2 && scale->is_constant() && (axis == last || axis == -1);
+  if (ir::is_scalar(scale)) return true;
+  const ir::Shape& shape = n.output()->type.shape;
+  return shape.size() > 2 && scale->is_constant() && is_last_axis(n, 1, shape);
 }
 
 /// True if each row of the result depends on the same row of the operands only.

@@ -33,16 +33,15 @@ bool drop_requantize_at(ir::Graph& g, ir::Node& quantize) {
   if (quantize.op != "QuantizeLinear" || !is_per_tensor(quantize)) return false;
   // The product with a scale that is not a normal number is rounded coarsely, or to zero.
   if (!(*scalar_value(quantize.inputs[1]) >= std::numeric_limits<float>::min())) return false;
-  const ir::Node* dequantize = dequantized_before(g, quantize.inputs[0]);
+  ir::Node* dequantize = dequantized_before(g, quantize.inputs[0]);
   if (!dequantize) return false;
-  const ir::Node* first = dequantize->inputs[0]->producer;
+  ir::Node* first = dequantize->inputs[0]->producer;
   if (!first || first->op != "QuantizeLinear" || !same_parameters(*first, *dequantize) ||
       !same_parameters(*first, quantize) ||
       first->output()->type.dtype != quantize.output()->type.dtype ||
       first->inputs[0]->type != dequantize->output()->type)
     return false;
-  for (const ir::Node* gone : {first, dequantize})
-    quantize.sources.insert(quantize.sources.end(), gone->sources.begin(), gone->sources.end());
+  quantize.sources = sources_of({&quantize, first, dequantize});
   g.replace_uses(dequantize->output(), first->inputs[0]);
   return true;
 }

@@ -18,10 +18,9 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
   ir::Node* one_hot = matmul.inputs[0]->producer;
   const ir::Shape& table = matmul.inputs[1]->type.shape;
   if (!one_hot || one_hot->op != "OneHot" || table.size() != 2) return false;
-  const auto axis = one_hot->int_attribute("axis", -1);
   const ir::Value* values = one_hot->inputs[2];
-  if ((axis != -1 && axis != std::ssize(one_hot->inputs[0]->type.shape)) ||
-      !values->is_constant() || values->constant->to_doubles() != std::vector<double>{0, 1})
+  if (!is_last_axis(*one_hot, -1, one_hot->output()->type.shape) || !values->is_constant() ||
+      values->constant->to_doubles() != std::vector<double>{0, 1})
     return false;
   replace(g, &matmul, {one_hot, &matmul}, "Gather", {matmul.inputs[1], one_hot->inputs[0]},
           {{"axis", 0}});

@@ -31,7 +31,7 @@ class Sharer {
       ir::Node* first = it->second;
       for (std::size_t i = 0; i < node->outputs.size(); ++i)
         g_.replace_uses(node->outputs[i], first->outputs[i]);
-      first->sources.insert(first->sources.end(), node->sources.begin(), node->sources.end());
+      first->sources = sources_of({first, node});
       g_.erase(node);
       changed = true;
     }

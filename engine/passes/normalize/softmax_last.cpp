@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/op.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -18,10 +19,9 @@ namespace {
 bool softmax_last_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Softmax" && node.op != "LogSoftmax") return false;
   ir::Type type = node.output()->type;
+  if (is_last_axis(node, -1, type.shape)) return false;
+  const std::size_t axis = ops::axis_of(node, "axis", -1, type.shape.size());
   const auto last = std::ssize(type.shape) - 1;
-  std::int64_t axis = node.int_attribute("axis", -1);
-  if (axis < 0) axis += last + 1;
-  if (axis == last) return false;
   std::vector<std::int64_t> perm(type.shape.size());
   std::iota(perm.begin(), perm.end(), 0);
   std::swap(perm[axis], perm.back());  // its own inverse

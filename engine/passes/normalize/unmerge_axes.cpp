@@ -42,11 +42,6 @@ bool same_leading_axes(const ir::Value* a, const ir::Value* b) {
   return x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin());
 }
 
-bool is_last_axis(const ir::Node& node, std::int64_t default_value) {
-  const std::int64_t axis = node.int_attribute("axis", default_value);
-  return axis == -1 || axis == 2;
-}
-
 /// Elements of the result come from the same place of operand 0 alone.
 bool follows_operand_0(const ir::Node& node) {
   if (is_quantization(node)) return is_per_tensor(node);
@@ -95,12 +90,12 @@ Apart apart(ir::Graph& g, ir::Node& node) {
     return result;
   }
   if (node.op == "Softmax") {
-    if (!is_last_axis(node, -1)) return {};
+    if (!is_last_axis(node, -1, node.output()->type.shape)) return {};
     result.attributes["axis"] = -1;
     return result;
   }
   if (node.op == "GatherElements") {
-    if (!is_last_axis(node, 0)) return {};
+    if (!is_last_axis(node, 0, node.output()->type.shape)) return {};
     result.inputs[1] = repeated_indices(g, node.inputs[1], node.inputs[0], x, &node);
     result.attributes["axis"] = -1;
     return result.inputs[1] ? result : Apart{};

@@ -29,7 +29,7 @@ bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {
     g.set_input(&node, term.value, d->quantized);
     g.set_input(&node, term.scale, d->scale);
     g.set_input(&node, term.zero_point, d->zero_point);
-    node.sources.insert(node.sources.end(), d->node->sources.begin(), d->node->sources.end());
+    node.sources = sources_of({&node, d->node});
     changed = true;
   }
   return changed;

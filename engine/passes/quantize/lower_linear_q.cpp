@@ -72,7 +72,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
                                    x->scale,     x->zero_point, w->inputs[1]};
   if (weight.zero_point) set_operand(operands, linear_q::w_zero_point, weight.zero_point);
   ir::Node* made = replace(g, &node, {&node}, linear_q::op, operands);
-  made->sources.insert(made->sources.end(), x->node->sources.begin(), x->node->sources.end());
+  made->sources = sources_of({made, x->node});
   return true;
 }
 

@@ -26,11 +26,10 @@ bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   const ir::Dim size = whole->type.shape.back(), half = v->type.shape.back();
   if (!size.is_constant() || !half.is_constant() || 2 * half.constant() != size.constant())
     return false;
+  if (n->op == "Split")
+    return is_last_axis(*n, 0, whole->type.shape) && n->outputs.size() == 2 &&
+           n->outputs[second] == v;
   const auto last = std::ssize(whole->type.shape) - 1;
-  if (n->op == "Split") {
-    const std::int64_t axis = n->int_attribute("axis", 0);
-    return (axis == -1 || axis == last) && n->outputs.size() == 2 && n->outputs[second] == v;
-  }
   const auto axis = only_integer(*n, "axes", 3), start = only_integer(*n, "starts", 1);
   if (!axis || !start || (*axis != -1 && *axis != last)) return false;
   if ((n->has("steps") || n->input(4)) && only_integer(*n, "steps", 4) != 1) return false;
@@ -109,10 +108,10 @@ std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& no
     for (const int j : {0, 1}) {
       ir::Node* concat = turned->inputs[j]->producer;
       if (!concat || concat->op != "Concat" || concat->inputs.size() != 2) continue;
-      const std::int64_t axis = concat->int_attribute("axis", 0);
       ir::Node* neg = concat->inputs[0]->producer;
       Rotation r;
-      if ((axis != -1 && axis != 3) || !neg || neg->op != "Neg") continue;
+      if (!is_last_axis(*concat, 0, concat->output()->type.shape) || !neg || neg->op != "Neg")
+        continue;
       if (!is_half_of(neg->inputs[0], true, &r.x) || !is_half_of(concat->inputs[1], false, &r.x))
         continue;
       const int k = direct->inputs[0] == r.x ? 0 : 1;

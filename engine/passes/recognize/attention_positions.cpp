@@ -75,8 +75,7 @@ std::optional<PositionTerm> match_position_term(ir::Value* v) {
   v = strip_factors(v, term, /*transposes=*/true);
   ir::Node* gather = v->producer;
   if (!gather || gather->op != "GatherElements") return std::nullopt;
-  const std::int64_t axis = gather->int_attribute("axis", 0);
-  if (axis != -1 && axis != 3) return std::nullopt;
+  if (!is_last_axis(*gather, 0, scores)) return std::nullopt;
   term.index = index_under(gather->inputs[1], scores);
   v = strip_factors(gather->inputs[0], term, /*transposes=*/false);
   ir::Node* matmul = v->producer;

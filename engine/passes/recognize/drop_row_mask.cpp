@@ -56,7 +56,7 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
       if (n->op == position_scores::op) attention.insert(n.get());
     if (reader_of_padding(g, mask, {mul.output()}, attention)) return false;
     for (ir::Node* n : all) n->attributes["masks_rows"] = 1;
-    x->producer->sources.insert(x->producer->sources.end(), mul.sources.begin(), mul.sources.end());
+    x->producer->sources = sources_of({x->producer, &mul});
     g.replace_uses(mul.output(), x);
     return true;
   }

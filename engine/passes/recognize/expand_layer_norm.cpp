@@ -20,9 +20,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   if (!rms && norm.op != "LayerNormalization") return false;
   ir::Value* x = norm.inputs[0];
   const ir::Type type = norm.output()->type;
-  const auto rank = std::ssize(type.shape);
-  std::int64_t axis = norm.int_attribute("axis", -1);
-  if (axis < 0) axis += rank;
+  const std::size_t rank = type.shape.size(), axis = ops::axis_of(norm, "axis", -1, rank);
   std::vector<std::int64_t> axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   ir::Type row = type;

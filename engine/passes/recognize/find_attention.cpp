@@ -100,10 +100,8 @@ bool reduces_keys(const ir::Node& n, std::string_view op) {
 ir::Value* scores_under(ir::Node& node, Found& found) {
   if (node.output()->type.shape.size() != 4) return nullptr;
   found.nodes.push_back(&node);
-  if (node.op == "Softmax") {
-    const std::int64_t axis = node.int_attribute("axis", -1);
-    return axis == -1 || axis == 3 ? node.inputs[0] : nullptr;
-  }
+  if (node.op == "Softmax")
+    return is_last_axis(node, -1, node.output()->type.shape) ? node.inputs[0] : nullptr;
   ir::Node* sub = node.op == "Exp" ? node.inputs[0]->producer : nullptr;
   if (!sub || sub->op != "Sub") return nullptr;
   ir::Node* max = sub->inputs[1]->producer;

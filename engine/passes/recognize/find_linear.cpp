@@ -32,9 +32,7 @@ bool is_weight(const ir::Value* w) {
 }
 
 bool is_bias(const ir::Value* b, const ir::Dim& n) {
-  if (!b || !b->is_constant() || b->type.dtype != ir::DType::f32) return false;
-  // [N], also with leading ones
-  return !b->type.shape.empty() && b->type.shape.back() == n && element_count(b->type.shape) == n;
+  return b && b->type.dtype == ir::DType::f32 && is_column_constant(b, n);
 }
 
 /// A MatMul with a constant weight, or the float form of one of integers: Cast and factors after
@@ -87,9 +85,8 @@ bool find_linear_at(ir::Graph& g, ir::Node& node) {
     if (matmul->output()->users.size() != 1 || g.is_output(matmul->output())) continue;
     const ir::Dim n = matmul->output()->type.shape.back();
     if (!is_bias(bias, n) || node.output()->type != matmul->output()->type) continue;
-    if (bias->type.shape.size() != 1)
-      bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
-    replace(g, &node, {matmul, &node}, linear::op, {matmul->inputs[0], matmul->inputs[1], bias});
+    replace(g, &node, {matmul, &node}, linear::op,
+            {matmul->inputs[0], matmul->inputs[1], as_vector(g, bias)});
     return true;
   }
   return false;

@@ -22,14 +22,6 @@ using namespace ops::operands;
 
 namespace {
 
-bool has_one_element(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }
-
-/// A constant vector of the columns, also with leading ones.
-bool is_for_each_column(const ir::Value* v, const ir::Dim& n) {
-  return v->is_constant() && !v->type.shape.empty() && v->type.shape.back() == n &&
-         element_count(v->type.shape) == n;
-}
-
 /// One number for each row of a MatMul: [.., 1] for [.., N].
 bool is_per_row(const ir::Value* matmul, const ir::Value* v) {
   ir::Shape rows = matmul->type.shape;
@@ -48,9 +40,9 @@ bool start(ir::Graph& g, ir::Node& cast) {
   if (!w->is_constant() || w->type.shape.size() != 2) return false;
   // GEMMs have a column, and at least one product in a sum.
   if (element_count(w->type.shape) == ir::Dim(0)) return false;
-  if (x_zero && !has_one_element(x_zero)) return false;
+  if (x_zero && !ir::is_scalar(x_zero)) return false;
   if (w_zero && !w_zero->is_constant()) return false;
-  if (w_zero && !has_one_element(w_zero) && !is_for_each_column(w_zero, w->type.shape[1]))
+  if (w_zero && !ir::is_scalar(w_zero) && !is_column_constant(w_zero, w->type.shape[1]))
     return false;
   const Int8Weight weight = to_int8(g, w, w_zero);
   if (w->type.shape[0].constant() > max_exact_products(weight.zero_point)) return false;
@@ -73,7 +65,7 @@ bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, S
   if (factor->type.dtype != ir::DType::f32 || factor->type.shape.size() > matmul->type.shape.size())
     return false;
   if (factor->is_constant()) {
-    if (!has_one_element(factor) && !is_for_each_column(factor, n)) return false;
+    if (!ir::is_scalar(factor) && !is_column_constant(factor, n)) return false;
     const auto values = factor->constant->to_doubles();
     if (scales.constant.size() < values.size())
       scales.constant.resize(values.size(), scales.constant.front());
@@ -89,7 +81,7 @@ bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, S
       return true;
     }
   }
-  if (scales.computed || !(has_one_element(factor) || is_per_row(matmul, factor))) return false;
+  if (scales.computed || !(ir::is_scalar(factor) || is_per_row(matmul, factor))) return false;
   scales.computed = factor;
   return true;
 }
@@ -134,11 +126,9 @@ bool take_bias(ir::Graph& g, ir::Node& add) {
     ir::Value* bias = add.inputs[1 - i];
     if (!matmul || add.output()->type != matmul->output()->type) continue;
     const ir::Dim n = matmul->output()->type.shape.back();
-    if (!is_for_each_column(bias, n) || bias->type.dtype != ir::DType::f32) continue;
-    if (bias->type.shape.size() != 1)
-      bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
+    if (!is_column_constant(bias, n) || bias->type.dtype != ir::DType::f32) continue;
     std::vector<ir::Value*> operands = matmul->inputs;
-    operands[linear_q::bias] = bias;
+    operands[linear_q::bias] = as_vector(g, bias);
     replace(g, &add, {matmul, &add}, linear_q::op, operands, matmul->attributes);
     return true;
   }

@@ -19,10 +19,7 @@ namespace {
 
 /// True for a constant with one element for each index of the last axis of `x`, and no other.
 bool is_channel_vector(const ir::Value* v, const ir::Shape& x) {
-  if (!v->is_constant() || x.empty() || !x.back().is_constant()) return false;
-  const ir::Shape& shape = v->type.shape;
-  return !shape.empty() && shape.size() <= x.size() && shape.back() == x.back() &&
-         element_count(shape) == x.back();
+  return !x.empty() && v->type.shape.size() <= x.size() && is_column_constant(v, x.back());
 }
 
 /// The factors of x * m or x / c, with x; empty for any other node.
@@ -69,7 +66,7 @@ bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
         g.add_constant(zero->name, ir::Tensor::of(shape, zeros).converted(zero->type.dtype)));
   }
   q.attributes["axis"] = std::ssize(x->type.shape) - 1;
-  q.sources.insert(q.sources.begin(), mul->sources.begin(), mul->sources.end());
+  q.sources = sources_of({mul, &q});
   return true;
 }
 

@@ -72,10 +72,9 @@ bool is_whole(const ir::Node* n) {
   if (w->is_constant()) return true;
   const ir::Node* dq = w->producer;
   if (!dq || dq->op != "DequantizeLinear") return false;
-  const std::int64_t axis = dq->int_attribute("axis", 1);
   return std::ranges::all_of(dq->inputs,
                              [](const ir::Value* v) { return !v || v->is_constant(); }) &&
-         (axis == 1 || axis == -1 || dq->inputs[1]->constant->size() == 1);
+         (is_last_axis(*dq, 1, w->type.shape) || dq->inputs[1]->constant->size() == 1);
 }
 
 /// The linear of `count` columns from `first` on of another.

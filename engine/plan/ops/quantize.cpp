@@ -55,7 +55,7 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* quantized = quantizes ? y : x;
   const ir::Shape& shape = x->type.shape;
   ir::Dim axis_size(1), inner = element_count(shape);
-  if (element_count(node.inputs[1]->type.shape) != ir::Dim(1)) {
+  if (!ir::is_scalar(node.inputs[1])) {
     const auto parts = split(shape, ops::axis_of(node, "axis", 1, shape.size()));
     axis_size = parts[1], inner = parts[2];
   }

@@ -7,6 +7,7 @@
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "ops/op.hpp"
+#include "passes/match.hpp"
 #include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/strided.hpp"
@@ -72,11 +73,9 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* axis_operand = node.inputs[1];
   if (!axis_operand->is_constant()) fail(node, "axis '{}' is not constant", axis_operand->name);
   const ir::Type& of = node.output()->type;
-  const auto rank = std::ssize(of.shape);
-  std::int64_t axis = axis_operand->constant->to_ints().at(0);
-  if (axis < -rank || axis >= rank) fail(node, "axis {} is out of range for rank {}", axis, rank);
-  launch_along(b, node, of.dtype, "lines", "cumsum", "cumsum",
-               split(of.shape, static_cast<std::size_t>(axis < 0 ? axis + rank : axis)),
+  const std::size_t axis =
+      ops::NodeContext{node}.axis(axis_operand->constant->to_ints().at(0), of.shape.size());
+  launch_along(b, node, of.dtype, "lines", "cumsum", "cumsum", split(of.shape, axis),
                kernels::CumSum<Argument>{
                    .exclusive = static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
                    .reverse = static_cast<std::int32_t>(node.int_attribute("reverse", 0))});
@@ -84,10 +83,9 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.output()->type.shape;
-  const auto rank = std::ssize(shape);
-  const std::int64_t axis = node.int_attribute("axis", -1);
-  if (axis != -1 && axis != rank - 1)
-    fail(node, "kernels work along the last axis, got axis {} of rank {}", axis, rank);
+  if (!passes::is_last_axis(node, -1, shape))
+    fail(node, "kernels work along the last axis, got axis {} of rank {}",
+         node.int_attribute("axis", -1), shape.size());
   const ir::Dim rows = row_count(shape);
   launch_rows(
       b, node, Arithmetic::fp32, kernels::softmax_variants(), "softmax_f32",

@@ -98,7 +98,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   Strides strides = row_major(from);
   SizeExpr start{ir::Dim(0)};
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axes[i] < 0 ? axes[i] + std::ssize(from) : axes[i]);
+    const std::size_t axis = ops::NodeContext{node}.axis(axes[i], from.size());
     std::int64_t first = starts[i];
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
@@ -127,10 +127,10 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   copy(b, node, node.inputs[0], b.out(node.output()), {to, {strides, row_major(to)}}, start, 0);
 }
 
-/// Offset of a part after `before` elements of `axis`; throws if it is not a product of sizes.
-SizeExpr part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
-  if (!before.is_constant()) fail(node, "kernels take parts of constant size along the axis");
-  return SizeExpr{before * stride};
+/// The extent of a part after which others come.
+std::int64_t part_size(const ir::Node& node, const ir::Dim& extent) {
+  if (!extent.is_constant()) fail(node, "kernels take parts of constant size along the axis");
+  return extent.constant();
 }
 
 /// The sum of two offsets, where it stays a product of sizes.
@@ -145,14 +145,13 @@ void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
   const std::size_t axis = ops::axis_of(node, "axis", 0, from.size());
   const Strides strides = row_major(from);
-  ir::Dim before(0);
+  std::int64_t before = 0;
   for (const ir::Value* out : node.outputs) {
     const ir::Shape& to = out->type.shape;
     if (!out->users.empty() || graph.is_output(out))
       copy(b, node, node.inputs[0], b.out(out), {to, {strides, row_major(to)}},
-           part_start(node, before, strides[axis]), 0);
-    if (!to[axis].is_constant()) part_start(node, to[axis], strides[axis]);
-    before = ir::Dim(before.constant() + to[axis].constant());
+           SizeExpr{ir::Dim(before) * strides[axis]}, 0);
+    before += part_size(node, to[axis]);
   }
 }
 
@@ -160,15 +159,12 @@ void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides strides = row_major(node.output()->type.shape);
   const std::size_t axis = ops::axis_of(node, "axis", 0, strides.size());
   const Argument out = b.out(node.output());
-  ir::Dim before(0);
+  std::int64_t before = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ir::Shape& shape = node.inputs[i]->type.shape;
     copy(b, node, node.inputs[i], out, {shape, {row_major(shape), strides}}, 0,
-         part_start(node, before, strides[axis]));
-    if (i + 1 < node.inputs.size()) {
-      if (!shape[axis].is_constant()) part_start(node, shape[axis], strides[axis]);
-      before = ir::Dim(before.constant() + shape[axis].constant());
-    }
+         SizeExpr{ir::Dim(before) * strides[axis]});
+    if (i + 1 < node.inputs.size()) before += part_size(node, shape[axis]);
   }
 }
 
