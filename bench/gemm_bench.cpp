@@ -106,9 +106,8 @@ std::pair<Buffer, Buffer> prepacked_weights(const GemmVariant& variant, int N, i
   bertcl::plan::bind_prepack(kernel, prepacked, gemm, N, 0);
   const Buffer source = upload(weights);
   kernel.set(0, source);
-  context->queue().launch_items(
-      kernel, {bertcl::plan::prepack_items(kernel.defines(), variant.panel, N, 0), 1, 1},
-      "prepack");
+  context->queue().launch_items(kernel, {bertcl::plan::prepack_items(0, variant.panel, N, 0), 1, 1},
+                                "prepack");
   context->queue().finish();
   return {std::move(prepacked.panels), std::move(prepacked.column_sums)};
 }

@@ -85,15 +85,13 @@ void Builder::check_contracts() const {
     std::vector<kernels::TypedArgument> arguments;
     for (const Argument& argument : step.arguments) arguments.push_back(typed(argument));
     const std::string who = fmt::format("{} '{}'", step.op, step.name);
-    const auto check = [&](const opencl::Kernel& kernel) {
-      kernels::check_contract(who, kernel.name(), arguments);
-    };
     if (step.call) {
       kernels::check_contract(who, fmt::format("{}_{}", step.variant, step.type.str()), arguments);
       continue;
     }
-    check(step.kernel);
-    for (const Alternative& other : step.alternatives) check(other.kernel);
+    for_each_kernel(step, [&](const StepKernel& launch) {
+      kernels::check_contract(who, launch.kernel.name(), arguments);
+    });
   }
 }
 
@@ -102,17 +100,15 @@ void Builder::finish() {
   constants_.queue();
   programs_.build_others(target());  // while the device prepacks
   constants_.wait();
-  const auto is_merged = [&](int number) { return plan_.persistent_kernel && number >= 0; };
   for (const Step& step : plan_.steps) {
-    const auto check = [&step](const opencl::Kernel& kernel) {
+    if (step.call) continue;
+    for_each_kernel(step, [&](const StepKernel& launch) {
+      if (plan_.persistent_kernel && launch.persistent_index >= 0) return;
+      const opencl::Kernel& kernel = launch.kernel;
       if (kernel.argument_count() != step.arguments.size())
         throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, got {}", step.op, step.name,
                                 kernel.name(), kernel.argument_count(), step.arguments.size()));
-    };
-    if (step.call) continue;
-    if (!is_merged(step.persistent_index)) check(step.kernel);
-    for (const Alternative& other : step.alternatives)
-      if (!is_merged(other.persistent_index)) check(other.kernel);
+    });
   }
 }
 

@@ -43,7 +43,7 @@ bool may_split_k(const Target& target, std::int64_t k) {
       std::array{split_k.partial, split_k.reduce.name, split_k.unsplit_name()},
       [&](const std::string& variant) {
         return !target.is_disabled(variant) &&
-               target.options.why_refused(ops::operands::linear_q::op, variant).empty();
+               !target.options.is_refused(ops::operands::linear_q::op, variant);
       });
 }
 
@@ -91,7 +91,7 @@ void add_tiles(GemmS8& gemm, const Target& target) {
       kernels::with_all_smaller_tiles(gemm.variant, info, target.context.capabilities());
   std::erase_if(smaller, [&](const GemmVariant& v) {
     return target.is_disabled(v.tiles_of) ||
-           !target.options.why_refused(ops::operands::linear_q::op, v.name).empty();
+           target.options.is_refused(ops::operands::linear_q::op, v.name);
   });
   std::vector<GemmVariant> tiles{gemm.variant};
   tiles.insert(tiles.end(), smaller.rbegin(), smaller.rend());
@@ -123,7 +123,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
   const auto erase_refused = [&] {
     std::erase_if(tunable, [&](const GemmVariant& variant) {
-      return !target.options.why_refused(ops::operands::linear_q::op, variant.name).empty();
+      return target.options.is_refused(ops::operands::linear_q::op, variant.name);
     });
   };
   erase_refused();
@@ -171,8 +171,9 @@ void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,
   const std::int64_t n = gemm.tunable.n;
   step.local = local_of(gemm.variant);
   for (const auto& [up_to_rows, variant] : gemm.for_rows)
-    step.alternatives.push_back({up_to_rows, variant.name, kernel_of(variant),
-                                 grid_of(variant, rows, n), local_of(variant)});
+    step.alternatives.push_back(
+        {{variant.name, kernel_of(variant), grid_of(variant, rows, n), local_of(variant)},
+         up_to_rows});
   step.tunable = gemm.tunable;
   step.why_not_faster = gemm.why_not_faster;
   count_operations(step, rows, n, gemm.tunable.k);
@@ -190,6 +191,14 @@ void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::
   kernels::check_kernel(step.kernel.name(), kernels::parameters_of<kernels::GemmS8>.data());
   step.global = grid_of(gemm.variant, rows, gemm.tunable.n);
   set_alternatives(step, gemm, rows, kernel_of);
+}
+
+void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::int32_t out_type,
+                  const ir::Dim& rows, opencl::Context& context) {
+  set_variants(step, gemm, activation, out_type, rows,
+               [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
+                 return context.unbuilt_kernel(program, kernel, defines);
+               });
 }
 
 PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm) {
@@ -217,12 +226,10 @@ void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const Ge
                            .N = static_cast<std::int32_t>(gemm.tunable.n)});
 }
 
-std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, std::int64_t columns,
+std::size_t prepack_items(std::int32_t item_columns, std::int32_t panel, std::int64_t columns,
                           std::int64_t first) {
   if (columns == 0) return 0;
-  const auto width = defines.find("ITEM_COLUMNS");
-  const std::int64_t items_per_panel =
-      width == defines.end() || width->second == 0 ? 1 : panel / width->second;
+  const std::int64_t items_per_panel = item_columns == 0 ? 1 : panel / item_columns;
   return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) *
                                   items_per_panel);
 }

@@ -54,6 +54,9 @@ void set_alternatives(Step& step, const GemmChoice& gemm, const ir::Dim& rows,
 /// kernels/types.hpp.
 void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::int32_t out_type,
                   const ir::Dim& rows, const MakeKernel& make_kernel);
+/// The same with kernels of `context`.
+void set_variants(Step& step, const GemmS8& gemm, std::int32_t activation, std::int32_t out_type,
+                  const ir::Dim& rows, opencl::Context& context);
 
 /// Weights in the panels that the variants of a GEMM read, and the sums of their columns.
 struct PrepackedS8 {
@@ -70,8 +73,9 @@ opencl::Defines prepack_options(const Target& target, const GemmS8& gemm);
 void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const GemmS8& gemm,
                   std::int64_t columns, std::int64_t first);
 
-/// Work-items of a prepacking kernel with these options for such columns.
-std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, std::int64_t columns,
+/// Work-items of a prepacking kernel for such columns, each of which packs `item_columns`, or a
+/// panel if that is 0.
+std::size_t prepack_items(std::int32_t item_columns, std::int32_t panel, std::int64_t columns,
                           std::int64_t first);
 
 }  // namespace bertcl::plan

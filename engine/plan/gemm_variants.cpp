@@ -84,7 +84,7 @@ void prepack_parts(
   for (const ir::Tensor& part : w.parts()) {
     const std::int64_t n = part.shape()[1];
     opencl::Kernel kernel = kernel_for(part, static_cast<std::int32_t>(first));
-    const std::size_t items = prepack_items(kernel.defines(), panel, n, first);
+    const std::size_t items = prepack_items(b.target().prepack_columns(), panel, n, first);
     b.make_constant(std::move(kernel), part, items);
     first += n;
   }

@@ -25,7 +25,7 @@ bool Options::is_disabled(std::string_view variant) const {
 }
 
 std::string Options::why_refused(std::string_view op, std::string_view variant) const {
-  const auto found = refused.find(fmt::format("{}:{}", op, variant));
+  const auto found = refused.find({std::string(op), std::string(variant)});
   return found == refused.end() ? "" : found->second;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -31,9 +32,9 @@ struct Options {
   std::string disabled;        // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
-  /// "OP:VARIANT" -> why its kernel does not run on the device, as an earlier attempt at the plan
+  /// Op and variant -> why its kernel does not run on the device, as an earlier attempt at the plan
   /// has found: see make_plan().
-  std::map<std::string, std::string, std::less<>> refused;
+  std::map<std::pair<std::string, std::string>, std::string> refused;
   /// On devices other than CPUs: launches the kernels of a finished plan, and takes alternatives
   /// that the driver does not launch from it. Throws VariantUnsupported for the kernel of a step.
   std::function<void(Plan&)> try_launches;
@@ -43,6 +44,9 @@ struct Options {
   bool is_disabled(std::string_view variant) const;
   /// The reason in `refused`; none: "".
   std::string why_refused(std::string_view op, std::string_view variant) const;
+  bool is_refused(std::string_view op, std::string_view variant) const {
+    return !why_refused(op, variant).empty();
+  }
 };
 
 /// The variants that Options::disabled may name, in alphabetical order.

@@ -52,31 +52,27 @@ void add_persistent_kernel(Builder& b) {
   }
   std::set<Key> seen;
   std::map<Key, opencl::Kernel> offered;
-  const auto collect = [&](const opencl::Kernel& kernel) {
-    if (seen.insert(key_of(kernel)).second && is_mergeable(kernel))
+  const auto collect = [&](const StepKernel& launch) {
+    const opencl::Kernel& kernel = launch.kernel;
+    if (launch.local == kOneItem && seen.insert(key_of(kernel)).second && is_mergeable(kernel))
       offered.emplace(key_of(kernel), kernel);
   };
-  for (const Step& step : b.plan().steps) {
-    if (!fits(step)) continue;
-    if (step.local == kOneItem) collect(step.kernel);
-    for (const Alternative& other : step.alternatives)
-      if (other.local == kOneItem) collect(other.kernel);
-  }
+  for (const Step& step : b.plan().steps)
+    if (fits(step)) for_each_kernel(step, collect);
   for (const opencl::MergeableKernel& entry : opencl::mergeable_kernels()) {
     if (!entry.always) continue;
     const opencl::Kernel kernel = b.context().unbuilt_kernel(entry.program, entry.kernel);
     offered.emplace(key_of(kernel), kernel);
   }
-  const auto number_of = [&](const auto& launch) {
+  const auto number = [&](StepKernel& launch) {
     const auto found = offered.find(key_of(launch.kernel));
-    if (found == offered.end() || launch.local != kOneItem) return -1;
-    return static_cast<int>(std::distance(offered.begin(), found));
+    if (found != offered.end() && launch.local == kOneItem)
+      launch.persistent_index = static_cast<int>(std::distance(offered.begin(), found));
   };
   int merged = 0;
   for (Step& step : b.plan().steps) {
     if (!fits(step)) continue;
-    step.persistent_index = number_of(step);
-    for (Alternative& other : step.alternatives) other.persistent_index = number_of(other);
+    for_each_kernel(step, number);
     merged += step.persistent_index >= 0;
   }
   if (merged < kFewestSteps) return;

@@ -9,8 +9,7 @@
 namespace bertcl::plan {
 namespace {
 
-/// `launch`: a step or an alternative.
-bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes,
+bool leaves_units_idle(const StepKernel& launch, const ir::Bindings& sizes,
                        const opencl::DeviceInfo& device) {
   std::size_t groups = 1, items = 1;
   for (std::size_t d = 0; d < 3; ++d) {
@@ -29,18 +28,18 @@ bool runs(const Step& step, const ir::Bindings& sizes) {
   return rows > step.above_rows && rows <= step.up_to_rows;
 }
 
-const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
-                                   const opencl::DeviceInfo& device) {
+const StepKernel& chosen_kernel(const Step& step, const ir::Bindings& sizes,
+                                const opencl::DeviceInfo& device) {
   const auto end = step.alternatives.end();
   const auto fits = [&](auto other) {
     if (other->up_to_rows > 0) return step.work_units.evaluate(sizes) <= other->up_to_rows;
-    const auto larger = std::next(other);
-    return larger == end ? leaves_units_idle(step, sizes, device)
-                         : leaves_units_idle(*larger, sizes, device);
+    const auto next = std::next(other);
+    const StepKernel& larger = next == end ? static_cast<const StepKernel&>(step) : *next;
+    return leaves_units_idle(larger, sizes, device);
   };
   for (auto other = step.alternatives.begin(); other != end; ++other)
-    if (fits(other)) return &*other;
-  return nullptr;
+    if (fits(other)) return *other;
+  return step;
 }
 
 bool computes_in(const Plan& plan, Arithmetic::Kind kind) {

@@ -70,15 +70,20 @@ using Argument =
 using LibraryCall =
     std::function<void(std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes)>;
 
-/// Another kernel on the buffers of a step, for runs of some sizes.
-struct Alternative {
-  /// 0: where the next alternative, or after the last one the step itself, leaves units idle.
-  std::int64_t up_to_rows = 0;
-  std::string variant;
+/// A kernel and its grid.
+struct StepKernel {
+  std::string variant;  // x86_vnni, portable, ...
   opencl::Kernel kernel;
   std::array<SizeExpr, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
-  int persistent_index = -1;  // as that of a step
+  /// Of the kernel in Plan::persistent_kernel; -1: only in a launch of its own.
+  int persistent_index = -1;
+};
+
+/// Another kernel on the buffers of a step, for runs of some sizes.
+struct Alternative : StepKernel {
+  /// 0: where the next alternative, or after the last one the step itself, leaves units idle.
+  std::int64_t up_to_rows = 0;
 };
 
 /// A variant for tuning; variants of one layout read the same weights.
@@ -99,21 +104,16 @@ struct TunableGemm {
   std::string predicted_for = "";
 };
 
-/// One kernel launch, possibly merged with its neighbours, or one library call.
-struct Step {
+/// One kernel launch, possibly merged with its neighbours, or one library call, which has no
+/// kernel.
+struct Step : StepKernel {
   std::string name;                  // of the value that it makes
   std::string op;                    // of the graph: linear_q, attention, ...
   Arithmetic type;                   // int8, fp32, ...
-  std::string variant;               // kernel variant: x86_vnni, portable, ...
   std::string why_not_faster;        // reasons of the variants before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
-  opencl::Kernel kernel;
-  /// Of the kernel in Plan::persistent_kernel; -1: only in a launch of its own.
-  int persistent_index = -1;
   LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
-  std::array<SizeExpr, 3> global;
-  std::array<std::size_t, 3> local{1, 1, 1};
   std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
   /// Runs only if above_rows < work_units <= up_to_rows; else other steps do its work.
   std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
@@ -191,10 +191,16 @@ struct Plan {
 /// Whether a step runs for these sizes.
 bool runs(const Step& step, const ir::Bindings& sizes);
 
-/// The alternative for a run of these sizes; null for the step's own kernel. Throws bertcl::Error
-/// if that depends on an unbound size.
-const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
-                                   const opencl::DeviceInfo& device);
+/// The alternative for a run of these sizes, or the step's own kernel. Throws bertcl::Error if that
+/// depends on an unbound size.
+const StepKernel& chosen_kernel(const Step& step, const ir::Bindings& sizes,
+                                const opencl::DeviceInfo& device);
+
+/// Calls `visit` with the alternatives of a step, then with its own kernel.
+void for_each_kernel(auto& step, const auto& visit) {
+  for (auto& other : step.alternatives) visit(other);
+  visit(step);
+}
 
 /// True if a linear or attention runs in arithmetic of this kind.
 bool computes_in(const Plan& plan, Arithmetic::Kind kind);

@@ -29,13 +29,10 @@ void Programs::mark_prepacking(const opencl::Kernel& kernel) {
 void Programs::merge(std::span<const opencl::Kernel> kernels) {
   plan_.persistent_kernel = opencl::persistent_kernel_of(*plan_.context, kernels);
   std::set<Key> alone;  // programs of launches of their own
-  const auto keep = [&](const opencl::Kernel& kernel, int persistent_index) {
-    if (kernel && persistent_index < 0) alone.insert(key_of(kernel));
-  };
-  for (const Step& step : plan_.steps) {
-    keep(step.kernel, step.persistent_index);
-    for (const Alternative& other : step.alternatives) keep(other.kernel, other.persistent_index);
-  }
+  for (const Step& step : plan_.steps)
+    for_each_kernel(step, [&](const StepKernel& launch) {
+      if (launch.kernel && launch.persistent_index < 0) alone.insert(key_of(launch.kernel));
+    });
   for (Program& program : programs_)
     if (program.use == Use::steps && !alone.contains(key_of(program.kernel)))
       program.use = Use::merged_steps;
@@ -95,27 +92,24 @@ bool Programs::refuse(opencl::Kernel kernel, const std::string& reason, const Er
 
 void Programs::check_group_sizes(const Target& target) {
   if (target.context.info().is_cpu()) return;
-  const auto check = [&](const opencl::Kernel& kernel, const std::array<std::size_t, 3>& local) {
-    const std::string reason = target.why_not_in_groups(kernel, local);
+  const auto check = [&](const StepKernel& launch) {
+    const std::string reason = target.why_not_in_groups(launch.kernel, launch.local);
     if (reason.empty()) return true;
-    refuse(kernel, reason, Error(reason, ErrorCode::device));
+    refuse(launch.kernel, reason, Error(reason, ErrorCode::device));
     return false;
   };
   for (Step& step : plan_.steps) {
     if (step.call) continue;
-    for (std::size_t a = 0; a < step.alternatives.size();)
-      a += check(step.alternatives[a].kernel, step.alternatives[a].local);
-    check(step.kernel, step.local);
+    for (std::size_t a = 0; a < step.alternatives.size();) a += check(step.alternatives[a]);
+    check(step);
   }
 }
 
 void Programs::give_up_persistent_kernel(const std::string& reason) {
   plan_.persistent_kernel = {};
   plan_.why_no_persistent_kernel = reason;
-  for (Step& step : plan_.steps) {
-    step.persistent_index = -1;
-    for (Alternative& other : step.alternatives) other.persistent_index = -1;
-  }
+  for (Step& step : plan_.steps)
+    for_each_kernel(step, [](StepKernel& launch) { launch.persistent_index = -1; });
 }
 
 }  // namespace bertcl::plan

@@ -20,8 +20,9 @@ namespace bertcl::plan {
 class VariantUnsupported : public Error {
  public:
   VariantUnsupported(const Step& step, const std::string& reason, const Error& error)
-      : Error(error), variant(step.op + ":" + step.variant), reason(reason) {}
-  std::string variant, reason;
+      : Error(error), variant(step.op, step.variant), reason(reason) {}
+  std::pair<std::string, std::string> variant;  // as in Options::refused
+  std::string reason;
 };
 
 /// Where a device other than a CPU refuses a kernel, its alternatives leave the plan, and

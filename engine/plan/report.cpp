@@ -90,13 +90,12 @@ Arithmetic precision_of(const Plan& plan) {
 
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
   if (step.call) return {"CLBlast", "CLBlast", step.variant};
-  const Alternative* other = nullptr;
+  const StepKernel* launch = &step;
   try {
-    other = alternative_for(step, sizes, plan.context->info());
+    launch = &chosen_kernel(step, sizes, plan.context->info());
   } catch (const Error&) {  // a size that only a run knows
   }
-  const opencl::Kernel& kernel = other ? other->kernel : step.kernel;
-  return {kernel.program_name(), kernel.name(), other ? other->variant : step.variant};
+  return {launch->kernel.program_name(), launch->kernel.name(), launch->variant};
 }
 
 ir::Bindings sizes_of_batch(const Plan& plan, std::int64_t batch, std::int64_t seq) {

@@ -42,10 +42,9 @@ struct Target {
     return kernels::adapt_to_device(variant, context.info(), context.capabilities());
   }
 
-  /// Options of the prepacking kernels: a work-item packs a panel on a CPU, a column elsewhere.
-  opencl::Defines prepack_options() const {
-    return {{"ITEM_COLUMNS", context.info().is_cpu() ? 0 : 1}};
-  }
+  /// Columns that a work-item of the prepacking kernels packs; 0: a panel.
+  std::int32_t prepack_columns() const { return context.info().is_cpu() ? 0 : 1; }
+  opencl::Defines prepack_options() const { return {{"ITEM_COLUMNS", prepack_columns()}}; }
 
   /// Elements that one work-item of an elementwise kernel should take.
   std::int32_t chunk() const { return context.info().is_cpu() ? 4096 : 4; }

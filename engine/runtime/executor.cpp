@@ -95,17 +95,10 @@ std::vector<Launch> Executor::choose_launches(const ir::Bindings& sizes) const {
     for (const plan::Argument& a : step.arguments)
       tables += std::holds_alternative<plan::SizeTable>(a);
     if (step.call) continue;
-    const auto take = [&](const auto& variant) {
-      launch.kernel = &variant.kernel;
-      launch.persistent_index = variant.persistent_index;
-      if (plan::runs(step, sizes))
-        launch.grid = launch_grid(plan_.context->queue(), variant.kernel, variant.global,
-                                  variant.local, sizes);
-    };
-    if (const plan::Alternative* other = plan::alternative_for(step, sizes, plan_.context->info()))
-      take(*other);
-    else
-      take(step);
+    const plan::StepKernel& variant = plan::chosen_kernel(step, sizes, plan_.context->info());
+    launch.kernel = &variant.kernel;
+    launch.persistent_index = variant.persistent_index;
+    if (plan::runs(step, sizes)) launch.grid = launch_grid(plan_.context->queue(), variant, sizes);
   }
   return launches;
 }
@@ -212,21 +205,19 @@ void Executor::try_launches() {
   const auto held = plan_.context->queue().lock();
   std::set<Tried> accepted;
   std::map<Tried, std::string> refused;  // with the reasons
-  const auto launched_as = [](const auto& launch) {
+  const auto launched_as = [](const plan::StepKernel& launch) {
     return Tried{launch.kernel.program_name(), launch.kernel.name(), launch.kernel.defines(),
                  launch.local};
   };
   // False for inputs with which nothing runs, as an axis that is shorter than what is cut from it.
-  const auto launch = [&](std::size_t s, const auto& with) {
+  const auto launch = [&](std::size_t s, const plan::StepKernel& with) {
     const opencl::Kernel kernel = with_arguments(s, with.kernel);
     const auto is_empty = [&](const plan::SizeExpr& size) {
       return size.evaluate(bound_->sizes) <= 0;
     };
     if (std::ranges::any_of(with.global, is_empty)) return false;
     opencl::Queue& queue = plan_.context->queue();
-    launch_or_retry(queue, kernel,
-                    launch_grid(queue, kernel, with.global, with.local, bound_->sizes),
-                    plan_.steps[s].name);
+    launch_or_retry(queue, kernel, launch_grid(queue, with, bound_->sizes), plan_.steps[s].name);
     return true;
   };
   const auto reason_of = [](const opencl::LaunchError& error) {

@@ -17,6 +17,7 @@
 #include "kernels/shared_numbers.hpp"
 #include "kernels/types.hpp"
 #include "opencl/upload.hpp"
+#include "ops/operands.hpp"
 #include "runtime/gemm_trial.hpp"
 #include "runtime/launch.hpp"
 #include "support/ceil_div.hpp"
@@ -46,22 +47,20 @@ void check_zero_point(std::int64_t value, ir::DType type, const char* name) {
                             name, ir::name_of(type), lowest, lowest + 255));
 }
 
-bool is_byte(ir::DType type) { return type == ir::DType::u8 || type == ir::DType::i8; }
-
 void check_desc(const GemmDesc& desc) {
   const ir::DType out = desc.out_type;
-  if (!is_byte(desc.a_type))
+  if (!ir::is_int8(desc.a_type))
     throw Error(fmt::format("a is {}, expected u8 or i8", ir::name_of(desc.a_type)));
-  if (!is_byte(out) && out != ir::DType::f32 && out != ir::DType::i32)
+  if (!ir::is_int8(out) && out != ir::DType::f32 && out != ir::DType::i32)
     throw Error(fmt::format("out is {}, expected f32, u8, i8 or i32", ir::name_of(out)));
   check_zero_point(desc.a_zero_point, desc.a_type, "a");
   if (!std::isfinite(desc.a_scale)) throw Error("the scale of a is not finite");
   if (out == ir::DType::i32 && (!desc.bias.empty() || !desc.activation.empty()))
     throw Error("out is i32 (raw accumulators), so bias and activation must be unset");
-  if (!is_byte(out) && (!desc.out_scales.empty() || !desc.out_zero_points.empty()))
+  if (!ir::is_int8(out) && (!desc.out_scales.empty() || !desc.out_zero_points.empty()))
     throw Error(fmt::format("out is {}, which takes neither scales nor zero points; u8 and i8 do",
                             ir::name_of(out)));
-  if (is_byte(out) && desc.out_scales.empty())
+  if (ir::is_int8(out) && desc.out_scales.empty())
     throw Error(fmt::format("out of {} needs a scale", ir::name_of(out)));
   for (const float scale : desc.out_scales)
     if (!(scale > 0) || !std::isfinite(scale) || !std::isfinite(1 / scale))
@@ -116,11 +115,7 @@ std::optional<RefusedVariant> refused_of(const plan::Target& target, const plan:
   const std::int32_t activation = kernels::activation_code(""),
                      out_type = kernels::type_code(ir::DType::f32);
   plan::Step step;
-  plan::set_variants(
-      step, gemm, activation, out_type, ir::Dim::symbol(kRows),
-      [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
-        return device.unbuilt_kernel(program, kernel, defines);
-      });
+  plan::set_variants(step, gemm, activation, out_type, ir::Dim::symbol(kRows), device);
   const auto n = static_cast<std::int32_t>(gemm.tunable.n),
              k = static_cast<std::int32_t>(gemm.tunable.k);
   const auto columns = static_cast<std::size_t>(n);
@@ -140,15 +135,13 @@ std::optional<RefusedVariant> refused_of(const plan::Target& target, const plan:
                                 .has_bias = 0,
                                 .activation = activation,
                                 .out_type = out_type};
-  const auto refusal_of = [&](const auto& launch) {
-    return why_refused(target, launch.kernel, launch.global, launch.local, arguments);
-  };
-  for (const plan::Alternative& other : step.alternatives)
-    if (std::string reason = refusal_of(other); !reason.empty())
-      return RefusedVariant{other.variant, std::move(reason)};
-  if (std::string reason = refusal_of(step); !reason.empty())
-    return RefusedVariant{step.variant, std::move(reason)};
-  return std::nullopt;
+  std::optional<RefusedVariant> refused;
+  plan::for_each_kernel(step, [&](const plan::StepKernel& launch) {
+    if (refused) return;
+    if (std::string reason = why_refused(target, launch, arguments); !reason.empty())
+      refused = RefusedVariant{launch.variant, std::move(reason)};
+  });
+  return refused;
 }
 
 }  // namespace
@@ -196,7 +189,8 @@ void GemmWeights::choose_variants(const std::string& who, std::int64_t n, std::i
     prepacked_ = plan::allocate_prepacked(device, gemm_);
     const auto refused = refused_of(target, gemm_, prepacked_);
     if (!refused) return;
-    if (!options.refused.emplace("linear_q:" + refused->name, refused->reason).second)
+    const std::pair variant{std::string(ops::operands::linear_q::op), refused->name};
+    if (!options.refused.emplace(variant, refused->reason).second)
       throw Error(fmt::format("{}: {}: {}", who, refused->name, refused->reason),
                   ErrorCode::device);
   }
@@ -218,7 +212,8 @@ void GemmWeights::prepack(const GemmWeightsDesc& desc) {
       device->kernel("prepack_s8", "prepack_s8", plan::prepack_options(context_->target(), gemm_));
   plan::bind_prepack(kernel, prepacked_, gemm_, desc.n, 0);
   kernel.set(0, weights);
-  const std::size_t items = plan::prepack_items(kernel.defines(), gemm_.variant.panel, desc.n, 0);
+  const std::size_t items =
+      plan::prepack_items(context_->target().prepack_columns(), gemm_.variant.panel, desc.n, 0);
   device->queue().launch_items(kernel, {items, 1, 1}, "prepack");
   device->queue().finish();
 }
@@ -243,7 +238,7 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
     if (!std::isfinite(s)) throw Error("the scale of a times that of the weights is not finite");
   }
   scale_ = opencl::upload(device, scale);
-  if (is_byte(desc.out_type)) {
+  if (ir::is_int8(desc.out_type)) {
     std::vector<float> inverse = per_column<float>(desc.out_scales, n, 1.0f, "scales of out");
     for (float& s : inverse) s = 1.0f / s;
     out_inv_scale_ = opencl::upload(device, inverse);
@@ -253,12 +248,8 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
   // A blocking write returns once its source may change; launches on other queues need all of it.
   device.queue().finish();
   desc_.bias = {}, desc_.out_scales = {}, desc_.out_zero_points = {};
-  plan::set_variants(
-      step_, weights_->gemm_, kernels::activation_code(desc.activation),
-      kernels::type_code(desc.out_type), ir::Dim::symbol(kRows),
-      [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
-        return device.unbuilt_kernel(program, kernel, defines);
-      });
+  plan::set_variants(step_, weights_->gemm_, kernels::activation_code(desc.activation),
+                     kernels::type_code(desc.out_type), ir::Dim::symbol(kRows), device);
   if (weights_->zero_points_) row_sums_ = device.kernel("row_sums", "row_sums");
   try_kernels();
 }
@@ -275,8 +266,8 @@ void Gemm::try_kernels() {
   arguments.a = scratch(weights_->k(), 1);
   arguments.out = scratch(weights_->n(), ir::size_of(desc_.out_type));
   if (row_sums_) arguments.row_sums = scratch(1, sizeof(std::int32_t));
-  const auto refusal_of = [&](const auto& launch) {
-    return why_refused(target, launch.kernel, launch.global, launch.local, arguments);
+  const auto refusal_of = [&](const plan::StepKernel& launch) {
+    return why_refused(target, launch, arguments);
   };
   std::erase_if(step_.alternatives,
                 [&](const plan::Alternative& other) { return !refusal_of(other).empty(); });
@@ -304,9 +295,7 @@ GemmArguments Gemm::base_arguments() const {
 }
 
 const std::string& Gemm::variant(std::int64_t m) const {
-  const plan::Alternative* other =
-      plan::alternative_for(step_, {{kRows, m}}, weights_->context_->device()->info());
-  return other ? other->variant : step_.variant;
+  return plan::chosen_kernel(step_, {{kRows, m}}, weights_->context_->device()->info()).variant;
 }
 
 opencl::Buffer Gemm::queue_row_sums(const opencl::Buffer& a, const opencl::Buffer& a_zero_point,
@@ -354,11 +343,9 @@ void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
   const std::lock_guard lock(mutex_);
   const auto m = static_cast<std::int32_t>(call.m);
   const ir::Bindings sizes{{kRows, call.m}};
-  const plan::Alternative* other = plan::alternative_for(step_, sizes, device->info());
-  opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
-  const opencl::Grid grid =
-      launch_grid(device->queue(), kernel, other ? other->global : step_.global,
-                  other ? other->local : step_.local, sizes);
+  const plan::StepKernel& launch = plan::chosen_kernel(step_, sizes, device->info());
+  opencl::Kernel kernel = launch.kernel;  // a handle
+  const opencl::Grid grid = launch_grid(device->queue(), launch, sizes);
 
   opencl::Command last = command;
   opencl::EventHandle summed;

@@ -11,10 +11,10 @@
 
 namespace bertcl::runtime {
 
-std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
-                        const std::array<plan::SizeExpr, 3>& global,
-                        const std::array<std::size_t, 3>& local, GemmArguments arguments) {
+std::string why_refused(const plan::Target& target, const plan::StepKernel& launch,
+                        GemmArguments arguments) {
   const bool is_cpu = target.context.info().is_cpu();
+  opencl::Kernel kernel = launch.kernel;  // a handle
   try {
     target.build(kernel);
   } catch (const Error& error) {
@@ -23,11 +23,12 @@ std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
     return "the driver refuses its kernel: " + message.substr(0, message.find('\n'));
   }
   if (is_cpu) return "";
-  if (std::string reason = target.why_not_in_groups(kernel, local); !reason.empty()) return reason;
+  if (std::string reason = target.why_not_in_groups(kernel, launch.local); !reason.empty())
+    return reason;
   kernels::set(kernel, arguments);
   opencl::Queue& queue = target.context.queue();
   try {
-    launch_or_retry(queue, kernel, launch_grid(queue, kernel, global, local, {{kRows, 1}}), "GEMM");
+    launch_or_retry(queue, kernel, launch_grid(queue, launch, {{kRows, 1}}), "GEMM");
   } catch (const opencl::LaunchError& error) {
     return fmt::format("the driver refuses its launch: {}", error.what());
   }

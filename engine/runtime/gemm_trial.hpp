@@ -20,8 +20,7 @@ using GemmArguments = kernels::GemmS8<opencl::KernelArgument>;
 /// anything, and waits. Returns why the driver refuses it, "" where it does not. Throws Error if
 /// memory is short, which may pass, and where a CPU's driver does not build it. The kernel keeps
 /// none of a, out and row_sums.
-std::string why_refused(const plan::Target& target, opencl::Kernel kernel,
-                        const std::array<plan::SizeExpr, 3>& global,
-                        const std::array<std::size_t, 3>& local, GemmArguments arguments);
+std::string why_refused(const plan::Target& target, const plan::StepKernel& launch,
+                        GemmArguments arguments);
 
 }  // namespace bertcl::runtime

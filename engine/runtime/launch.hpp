@@ -3,7 +3,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -24,15 +23,13 @@ struct Launch {
   std::size_t first_table = 0;  // of the step's arguments, among those of all steps
 };
 
-/// The grid of a variant of a step for these sizes.
-inline opencl::Grid launch_grid(const opencl::Queue& queue, const opencl::Kernel& kernel,
-                                const std::array<plan::SizeExpr, 3>& global,
-                                const std::array<std::size_t, 3>& local,
+/// The grid of a kernel of a step for these sizes.
+inline opencl::Grid launch_grid(const opencl::Queue& queue, const plan::StepKernel& launch,
                                 const ir::Bindings& sizes) {
-  opencl::Grid grid{.local = local};
+  opencl::Grid grid{.local = launch.local};
   for (std::size_t d = 0; d < 3; ++d)
-    grid.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes));
-  queue.group_items(kernel, grid);
+    grid.global[d] = static_cast<std::size_t>(launch.global[d].evaluate(sizes));
+  queue.group_items(launch.kernel, grid);
   return grid;
 }
 

@@ -97,13 +97,10 @@ struct Programs {
 
 Programs programs_of(const plan::Plan& plan) {
   std::map<std::string, std::set<opencl::Defines>> programs;
-  const auto add = [&](const opencl::Kernel& kernel) {
-    if (kernel) programs[kernel.program_name()].insert(kernel.defines());
-  };
-  for (const plan::Step& step : plan.steps) {
-    add(step.kernel);
-    for (const plan::Alternative& other : step.alternatives) add(other.kernel);
-  }
+  for (const plan::Step& step : plan.steps)
+    plan::for_each_kernel(step, [&](const plan::StepKernel& launch) {
+      if (launch.kernel) programs[launch.kernel.program_name()].insert(launch.kernel.defines());
+    });
   Programs result;
   for (const auto& [name, builds] : programs) {
     result.names.push_back(name);

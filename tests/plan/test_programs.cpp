@@ -67,8 +67,8 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
     Builder b(plan, options);
     b.set_node(relu);
     Step& step = b.launch(relu, Arithmetic::fp32, "first", b.kernel(kernel, kernel), {1}, {});
-    step.alternatives.push_back({0, "second", b.kernel(small, small), {}});
-    step.alternatives.push_back({8, "third", b.kernel(rows, rows), {}});
+    step.alternatives.push_back({{"second", b.kernel(small, small), {}}, 0});
+    step.alternatives.push_back({{"third", b.kernel(rows, rows), {}}, 8});
     return error_of([&] { b.finish(); });
   };
   EXPECT_EQ(finish("one", "one", "one"), kNoError);

@@ -227,8 +227,7 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
       continue;
     }
     const auto of_rows = [&](std::int64_t rows) {
-      const Alternative* build = alternative_for(step, {{"batch", rows}}, context->info());
-      return build ? build->kernel.program_name() : program;
+      return chosen_kernel(step, {{"batch", rows}}, context->info()).kernel.program_name();
     };
     const std::int64_t few = step.variant == "x86_avx2" ? 24 : 32;  // four tiles
     EXPECT_EQ(of_rows(1), program + "_small_m");

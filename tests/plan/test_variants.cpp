@@ -80,8 +80,7 @@ TEST(Alternatives, OfSmallerTilesWhereGroupsWouldLeaveUnitsIdle) {
   step.alternatives.resize(1);
   step.alternatives[0].variant = "32x64", step.alternatives[0].local = {64, 1, 1};
   const auto variant_for = [&](const opencl::DeviceInfo& device, std::int64_t m) {
-    const Alternative* other = alternative_for(step, {{"rows", m}}, device);
-    return other ? other->variant : step.variant;
+    return chosen_kernel(step, {{"rows", m}}, device).variant;
   };
   opencl::DeviceInfo device;
   device.type = "gpu", device.vendor = "a vendor", device.compute_units = 108;

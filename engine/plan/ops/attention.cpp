@@ -85,8 +85,8 @@ Step& launch(Builder& b, const ir::Node& node, Arithmetic type, const AttentionV
   if (variant.uses_work_groups)
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows},
-               {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  if (variant.uses_work_groups) defines["BIAS"] = has_bias;
+               {"DOT4", opencl::dot4_of(b.context().capabilities()).code},
+               {"BIAS", has_bias}};
   if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
@@ -94,11 +94,11 @@ Step& launch(Builder& b, const ir::Node& node, Arithmetic type, const AttentionV
   step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows));
   if (const std::int32_t fewer_rows = 32; fewer_rows < group_rows) {
     defines["ROWS"] = fewer_rows;
-    step.alternatives.push_back({0,
-                                 fmt::format("{}_{}", variant.name, fewer_rows),
-                                 b.kernel(variant.program, kernel, defines),
-                                 group_grid(g, fewer_rows, variant.items_of(fewer_rows)),
-                                 {static_cast<std::size_t>(variant.items_of(fewer_rows)), 1, 1}});
+    step.alternatives.push_back(
+        {{.variant = fmt::format("{}_{}", variant.name, fewer_rows),
+          .kernel = b.kernel(variant.program, kernel, defines),
+          .global = group_grid(g, fewer_rows, variant.items_of(fewer_rows)),
+          .local = {static_cast<std::size_t>(variant.items_of(fewer_rows)), 1, 1}}});
   }
   return step;
 }

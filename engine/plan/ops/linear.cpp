@@ -50,7 +50,7 @@ GemmChoice choose_float(Builder& b, const ir::Node& node, std::int64_t n, std::i
   if (b.options().gemm == GemmLibrary::automatic && precision != ir::DType::bf16) {
     supported = tunable_variants_of(b.target(), variants);
     std::erase_if(supported, [&](const GemmVariant& variant) {
-      return !b.options().why_refused(node.op, variant.name).empty();
+      return b.options().is_refused(node.op, variant.name);
     });
     const GemmVariant& clblast = kernels::clblast_variant();
     if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())

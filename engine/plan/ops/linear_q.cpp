@@ -30,7 +30,7 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
 bool norm_adds_partials(const Builder& b, const ir::Graph& graph, const ir::Node& node,
                         const kernels::GemmS8<Argument>& of) {
   const std::string& norm = kernels::split_k_variants().norm.name;
-  if (b.is_disabled(norm) || !b.options().why_refused(ops::operands::add_norm::op, norm).empty())
+  if (b.is_disabled(norm) || b.options().is_refused(ops::operands::add_norm::op, norm))
     return false;
   const ir::Value* out = node.output();
   if (out->type.dtype != ir::DType::f32 || !activation_of(node).empty()) return false;
