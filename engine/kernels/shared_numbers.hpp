@@ -13,8 +13,9 @@ inline constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - 1 - (1 <<
 inline constexpr std::int32_t kRangeParts = 256, kRangeItems = 256;
 // PANEL of matmul_*_batched.cl, SIDE and ITEMS of matmul_group.clh.
 inline constexpr std::int32_t kMatMulPanel = 32, kMatMulSide = 64, kMatMulItems = 256;
-// PANEL of position_scores.clh, and HEAD_MAX of the kernels that copy tokens.
-inline constexpr std::int32_t kPositionsPanel = 32, kPositionsColumns = 256;
+// PANEL of position_scores.clh, HEAD_MAX of the kernels that copy tokens, and ITEMS of that with
+// work-groups.
+inline constexpr std::int32_t kPositionsPanel = 32, kPositionsColumns = 256, kPositionsItems = 256;
 // OP_FMOD of elementwise_binary.cl.
 inline constexpr std::int32_t kFmod = 8;
 

@@ -51,18 +51,18 @@ const Needs subgroups{
     .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * kKiB};
 
 // No registers are spilled in any (tests/layout/check_gpu_kernels).
-const std::vector<TileOptions> kWgmmaOptions{{{128, 128}, {{"CELLS_K", 4}}},
-                                             {{64, 256}, {}},
-                                             {{64, 128}, {{"CELLS_K", 2}}},
-                                             {{64, 64}, {{"CELLS_K", 2}}}};
-const std::vector<TileOptions> kMmaOptions{{{128, 256}, {}},
-                                           {{128, 128}, {{"STAGES", 3}}},
-                                           {{128, 128}, {{"STAGES", 5}}},
-                                           {{128, 128}, {{"SUBS_N", 2}}},
-                                           {{64, 128}, {{"CELLS_K", 4}, {"STAGES", 3}}},
-                                           {{64, 128}, {{"SUBS_N", 2}}},
-                                           {{64, 64}, {{"CELLS_K", 4}}},
-                                           {{64, 64}, {{"SUBS_N", 2}}}};
+const std::vector<TileOptions> kWgmmaOptions{{.tile = {128, 128}, .cells_k = 4},
+                                             {.tile = {64, 256}},
+                                             {.tile = {64, 128}, .cells_k = 2},
+                                             {.tile = {64, 64}, .cells_k = 2}};
+const std::vector<TileOptions> kMmaOptions{{.tile = {128, 256}},
+                                           {.tile = {128, 128}, .stages = 3},
+                                           {.tile = {128, 128}, .stages = 5},
+                                           {.tile = {128, 128}, .subs_n = 2},
+                                           {.tile = {64, 128}, .cells_k = 4, .stages = 3},
+                                           {.tile = {64, 128}, .subs_n = 2},
+                                           {.tile = {64, 64}, .cells_k = 4},
+                                           {.tile = {64, 64}, .subs_n = 2}};
 
 const std::vector<std::array<std::int32_t, 2>> kWgmmaTiles{{128, 128}, {64, 128}, {64, 64}};
 const std::vector<std::array<std::int32_t, 2>> kGroupTiles{{64, 128}, {64, 64}, {32, 64}};
@@ -161,11 +161,11 @@ const std::vector<PositionScoresVariant> kPositionScores{
     {.name = "ref", .program = "position_scores_f32_ref"}};
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
-std::vector<RowVariant> row_kernels(const char* items, const char* work_groups) {
+std::vector<KernelVariant> row_kernels(const char* items, const char* work_groups) {
   return {{.name = "rows", .program = items, .needs = cpu_only},
           {.name = "subgroup", .program = work_groups, .needs = subgroups,
-           .uses_work_groups = true, .subgroups = true},
-          {.name = "group", .program = work_groups, .needs = groups, .uses_work_groups = true},
+           .divides = true, .subgroups = true},
+          {.name = "group", .program = work_groups, .needs = groups, .divides = true},
           {.name = "rows", .program = items}};
 }
 const auto kAddNorm = row_kernels("add_norm", "add_norm_group");
@@ -173,19 +173,19 @@ const auto kEmbedNorm = row_kernels("embed_norm", "embed_norm_group");
 const auto kPool = row_kernels("pool", "pool_group");
 const auto kQuantizeRows = row_kernels("quantize_rows", "quantize_rows_group");
 const auto kSoftmax = row_kernels("softmax", "softmax_group");
-const std::vector<DividedVariant> kRotary{
+const std::vector<KernelVariant> kRotary{
     {.name = "columns", .program = "rotary_columns", .needs = {.kind = gpu}, .divides = true},
     {.name = "rows", .program = "rotary"}};
-const std::vector<DividedVariant> kDynamicQuantize{
+const std::vector<KernelVariant> kDynamicQuantize{
     {.name = "group", .program = "dynamic_quantize_group", .needs = gpu_groups, .divides = true},
     {.name = "elements", .program = "dynamic_quantize"}};
-const std::vector<MatMulVariant> kMatMulF32{
+const std::vector<KernelVariant> kMatMulF32{
     {.name = "group", .program = "matmul_f32_group", .needs = gpu_groups,
-     .uses_work_groups = true},
+     .divides = true},
     {.name = "batched", .program = "matmul_f32_batched"}};
-const std::vector<MatMulVariant> kMatMulS32{
+const std::vector<KernelVariant> kMatMulS32{
     {.name = "group", .program = "matmul_s32_group", .needs = gpu_groups,
-     .uses_work_groups = true},
+     .divides = true},
     {.name = "batched", .program = "matmul_s32_batched"}};
 // clang-format on
 
@@ -195,6 +195,15 @@ void set_tiles(GemmVariant& variant, std::int32_t tile_rows, std::int32_t tile_c
   variant.defines["TILE_N"] = variant.tile_columns = tile_columns;
   if (variant.small_tile_sums > 0 && tile_rows < 128)
     variant.items = tile_rows * tile_columns / variant.small_tile_sums;
+}
+
+/// Mali has 64 registers a work-item and Adreno not many more: a tile of 128 x 128 alone keeps 64
+/// sums.
+bool has_few_registers(const opencl::DeviceInfo& info) {
+  const auto names = [&](const char* name) {
+    return info.vendor.find(name) != std::string::npos || info.name.find(name) != std::string::npos;
+  };
+  return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
 }
 
 }  // namespace
@@ -232,24 +241,15 @@ std::span<const AttentionVariant> attention_f32_variants() { return kAttentionF3
 const AttentionVariant& attention_f16_variant() { return kAttentionF16; }
 const AttentionVariant& attention_bf16_variant() { return kAttentionBf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return kPositionScores; }
-std::span<const RowVariant> add_norm_variants() { return kAddNorm; }
-std::span<const RowVariant> embed_norm_variants() { return kEmbedNorm; }
-std::span<const RowVariant> pool_variants() { return kPool; }
-std::span<const RowVariant> quantize_rows_variants() { return kQuantizeRows; }
-std::span<const RowVariant> softmax_variants() { return kSoftmax; }
-std::span<const DividedVariant> rotary_variants() { return kRotary; }
-std::span<const DividedVariant> dynamic_quantize_variants() { return kDynamicQuantize; }
-std::span<const MatMulVariant> matmul_f32_variants() { return kMatMulF32; }
-std::span<const MatMulVariant> matmul_s32_variants() { return kMatMulS32; }
-
-/// Mali has 64 registers a work-item and Adreno not many more: a tile of 128 x 128 alone keeps 64
-/// sums.
-bool has_few_registers(const opencl::DeviceInfo& info) {
-  const auto names = [&](const char* name) {
-    return info.vendor.find(name) != std::string::npos || info.name.find(name) != std::string::npos;
-  };
-  return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
-}
+std::span<const KernelVariant> add_norm_variants() { return kAddNorm; }
+std::span<const KernelVariant> embed_norm_variants() { return kEmbedNorm; }
+std::span<const KernelVariant> pool_variants() { return kPool; }
+std::span<const KernelVariant> quantize_rows_variants() { return kQuantizeRows; }
+std::span<const KernelVariant> softmax_variants() { return kSoftmax; }
+std::span<const KernelVariant> rotary_variants() { return kRotary; }
+std::span<const KernelVariant> dynamic_quantize_variants() { return kDynamicQuantize; }
+std::span<const KernelVariant> matmul_f32_variants() { return kMatMulF32; }
+std::span<const KernelVariant> matmul_s32_variants() { return kMatMulS32; }
 
 std::int32_t group_rows(const AttentionVariant& variant, std::int32_t head_size, bool has_bias,
                         const opencl::DeviceInfo& info, const opencl::Capabilities& capabilities) {
@@ -293,23 +293,16 @@ GemmVariant with_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles) {
 GemmVariant with_options(const GemmVariant& variant, const TileOptions& options) {
   const auto& [rows, columns] = options.tile;
   GemmVariant made = with_tiles(variant, options.tile);
-  if (options.defines.empty()) return made;
   const bool is_own = rows == variant.tile_rows && columns == variant.tile_columns;
-  made.options_of = is_own ? variant.name : made.name;
-  for (const auto& [name, value] : options.defines) {
-    made.defines[name] = value;
-    if (name == "CELLS_K")
-      made.name += fmt::format("_k{}", 16 * value);
-    else if (name == "STAGES")
-      made.name += fmt::format("_stages{}", value);
-    else if (name == "SUBS_N")
-      made.name += fmt::format("_{}x{}", 8 / value, value);
-    else
-      throw Error(
-          fmt::format("variant '{}': unknown option '{}' of a tile (choose from CELLS_K, "
-                      "STAGES, SUBS_N)",
-                      variant.name, name));
-  }
+  const std::string without_options = is_own ? variant.name : made.name;
+  const auto set = [&](const char* define, std::int32_t value, const std::string& suffix) {
+    made.options_of = without_options;
+    made.defines[define] = value;
+    made.name += suffix;
+  };
+  if (const std::int32_t n = options.cells_k) set("CELLS_K", n, fmt::format("_k{}", 16 * n));
+  if (const std::int32_t n = options.stages) set("STAGES", n, fmt::format("_stages{}", n));
+  if (const std::int32_t n = options.subs_n) set("SUBS_N", n, fmt::format("_{}x{}", 8 / n, n));
   return made;
 }
 
@@ -359,9 +352,9 @@ void for_each_table(const auto& visit) {
   for (const auto* gemms : {&kGemmS8, &kGemmF32}) visit(*gemms);
   for (const auto* attentions : {&kAttentionS8, &kAttentionF32}) visit(*attentions);
   visit(kPositionScores);
-  for (const auto* rows : {&kAddNorm, &kEmbedNorm, &kPool, &kQuantizeRows, &kSoftmax}) visit(*rows);
-  for (const auto* divided : {&kRotary, &kDynamicQuantize}) visit(*divided);
-  for (const auto* matmuls : {&kMatMulF32, &kMatMulS32}) visit(*matmuls);
+  for (const auto* others : {&kAddNorm, &kEmbedNorm, &kPool, &kQuantizeRows, &kSoftmax, &kRotary,
+                             &kDynamicQuantize, &kMatMulF32, &kMatMulS32})
+    visit(*others);
 }
 
 }  // namespace

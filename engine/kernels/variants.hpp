@@ -16,11 +16,12 @@ namespace bertcl::kernels {
 /// The multiply instruction of a work-group kernel, chosen at build time.
 enum class Unit { none, dot4, matrix, wgmma };
 
-/// A tile with build options of its own: how deep the strips are along K (CELLS_K), how many are in
-/// flight (STAGES), how the sub-groups share a tile (SUBS_N).
+/// A tile with build options of its own; 0: the default of the program.
 struct TileOptions {
   std::array<std::int32_t, 2> tile;  // rows, columns
-  opencl::Defines defines;
+  std::int32_t cells_k = 0;          // how deep the strips are along K
+  std::int32_t stages = 0;           // how many of them are in flight
+  std::int32_t subs_n = 0;           // sub-groups across a tile
 };
 
 /// GEMMs with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
@@ -97,15 +98,11 @@ const SplitKVariants& split_k_variants();
 GemmVariant adapt_to_device(GemmVariant variant, const opencl::DeviceInfo& info,
                             const opencl::Capabilities& capabilities);
 
-/// Arm's and Qualcomm's GPUs.
-bool has_few_registers(const opencl::DeviceInfo& info);
-
 /// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
 
 /// The same variant with a tile and options of `tuned_options`: "mma_128x256", "mma_64x64_k64",
-/// "mma_128x128_stages3", "mma_128x128_4x2" (4 sub-groups down, 2 across). Throws bertcl::Error
-/// where it has no name for an option.
+/// "mma_128x128_stages3", "mma_128x128_4x2" (4 sub-groups down, 2 across).
 GemmVariant with_options(const GemmVariant& variant, const TileOptions& options);
 
 /// The variants on the same weights for launches in which `variant`, a work-group variant, would
@@ -156,8 +153,7 @@ struct PositionScoresVariant {
   Needs needs = {};
   bool takes_blocks = false;       // a work-item takes several tokens
   std::int32_t max_positions = 0;  // 0: any number
-  std::int32_t tile = 0;           // rows, and keys, of a work-group; 0: none
-  std::int32_t items = 256;        // of a work-group
+  std::int32_t tile = 0;           // rows, and keys, of a work-group of 256; 0: none
   bool takes_bytes = false;        // tokens and positions are bytes, else it takes floats, too
 
   const char* kernel() const { return takes_bytes ? "position_scores_s8" : "position_scores"; }
@@ -165,42 +161,28 @@ struct PositionScoresVariant {
 
 std::span<const PositionScoresVariant> position_scores_variants();
 
-/// Kernels that take a matrix row by row.
-struct RowVariant {
+/// Kernels with a program that divides the work of an item among several.
+struct KernelVariant {
   std::string name;
   std::string program;
   Needs needs = {};
-  bool uses_work_groups = false;  // a work-group a row
-  bool subgroups = false;         // that reduces by sub-groups
+  bool divides = false;    // among those of a work-group, or, of rotary, among single ones
+  bool subgroups = false;  // a work-group reduces by sub-groups
 };
 
-std::span<const RowVariant> add_norm_variants();
-std::span<const RowVariant> embed_norm_variants();
-std::span<const RowVariant> pool_variants();
-std::span<const RowVariant> quantize_rows_variants();
-std::span<const RowVariant> softmax_variants();
+// By rows of a matrix.
+std::span<const KernelVariant> add_norm_variants();
+std::span<const KernelVariant> embed_norm_variants();
+std::span<const KernelVariant> pool_variants();
+std::span<const KernelVariant> quantize_rows_variants();
+std::span<const KernelVariant> softmax_variants();
 
-/// Kernels with a program for GPUs that divides their work among more work-items.
-struct DividedVariant {
-  std::string name;
-  std::string program;
-  Needs needs = {};
-  bool divides = false;
-};
+std::span<const KernelVariant> rotary_variants();
+std::span<const KernelVariant> dynamic_quantize_variants();
 
-std::span<const DividedVariant> rotary_variants();
-std::span<const DividedVariant> dynamic_quantize_variants();
-
-/// MatMul of two computed operands.
-struct MatMulVariant {
-  std::string name;
-  std::string program;
-  Needs needs = {};
-  bool uses_work_groups = false;  // a work-group makes a tile
-};
-
-std::span<const MatMulVariant> matmul_f32_variants();
-std::span<const MatMulVariant> matmul_s32_variants();
+// MatMul of two computed operands, by tiles.
+std::span<const KernelVariant> matmul_f32_variants();
+std::span<const KernelVariant> matmul_s32_variants();
 
 /// Names of the variants of these tables, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();

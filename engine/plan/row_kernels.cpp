@@ -29,14 +29,14 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 
 auto choose_variant(Builder& b, const ir::Node& node, RowVariants variants,
                     const RowColumns& columns) {
-  return choose(b, node, variants, [&](const kernels::RowVariant& variant) {
+  return choose(b, node, variants, [&](const kernels::KernelVariant& variant) {
     const kernels::Refusal of_device = b.target().why_not(variant.needs);
-    if (!of_device.reason.empty() || !variant.uses_work_groups) return of_device;
+    if (!of_device.reason.empty() || !variant.divides) return of_device;
     return kernels::Refusal{why_not_kept(columns)};
   });
 }
 
-RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns) {
+RowGroup group_of(const kernels::KernelVariant& variant, const RowColumns& columns) {
   const std::int64_t size = columns.kept ? columns.count.constant() : 1;
   const int items = items_for(size);
   return {items,
@@ -49,8 +49,8 @@ RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns)
 
 std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, RowVariants variants,
                                      const RowColumns& columns) {
-  const kernels::RowVariant& variant = *choose_variant(b, node, variants, columns).variant;
-  if (!variant.uses_work_groups) return std::nullopt;
+  const kernels::KernelVariant& variant = *choose_variant(b, node, variants, columns).variant;
+  if (!variant.divides) return std::nullopt;
   return group_of(variant, columns);
 }
 
@@ -58,8 +58,8 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, Arithmetic type, RowVa
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns) {
   const auto choice = choose_variant(b, node, variants, columns);
-  const kernels::RowVariant& variant = *choice.variant;
-  if (!variant.uses_work_groups) {
+  const kernels::KernelVariant& variant = *choice.variant;
+  if (!variant.divides) {
     const std::int32_t rows_per_item =
         columns.rows_per_item > 0 ? columns.rows_per_item : b.rows_per_item();
     Step& step =

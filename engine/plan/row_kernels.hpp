@@ -23,7 +23,7 @@ struct RowGroup {
   opencl::Defines defines;
 };
 
-using RowVariants = std::span<const kernels::RowVariant>;
+using RowVariants = std::span<const kernels::KernelVariant>;
 
 /// The group in which launch_rows() runs a node; none where it runs in work-items.
 std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, RowVariants variants,

@@ -232,12 +232,6 @@ TEST(Variants, ReferencesAreTheLastOfEachTable) {
   EXPECT_THAT(reference_names(), ElementsAre("batched", "elements", "ref", "rows"));
 }
 
-TEST(Variants, OptionsWithoutANameAreRefused) {
-  const GemmVariant mma = s8_variant("mma");
-  EXPECT_ERROR(HasSubstr("variant 'mma': unknown option 'PAD'"),
-               with_options(mma, {{64, 64}, {{"PAD", 1}}}));
-}
-
 TEST(Variants, SmallMTakesSeveralTiles) {
   const GemmVariant small_m = s8_variant("x86_vnni").small_m();
   EXPECT_EQ(small_m.name, "x86_vnni_small_m");

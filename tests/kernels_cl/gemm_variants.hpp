@@ -143,12 +143,9 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
       add_wgmma(defines);
     }
     // What only tuning chooses.
-    for (const kernels::TileOptions& options :
-         gemm_variant_of_program("gemm_s8_wgmma").tuned_options) {
-      opencl::Defines defines = options.defines;
-      defines["TILE_M"] = options.tile[0], defines["TILE_N"] = options.tile[1];
-      add_wgmma(defines);
-    }
+    const kernels::GemmVariant& wgmma = gemm_variant_of_program("gemm_s8_wgmma");
+    for (const kernels::TileOptions& options : wgmma.tuned_options)
+      add_wgmma(kernels::with_options(wgmma, options).defines);
     return list;
   }();
   return variants;

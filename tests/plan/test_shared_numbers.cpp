@@ -50,7 +50,7 @@ TEST(SharedNumbers, OfTheHostAndOfKernelsAreTheSame) {
     }
     if (variant.tile != 0) {
       EXPECT_EQ(number_in(file, "TILE"), variant.tile);
-      EXPECT_EQ(number_in(file, "ITEMS"), variant.items);
+      EXPECT_EQ(number_in(file, "ITEMS"), kPositionsItems);
     }
   }
   EXPECT_EQ(number_in("elements/elementwise_binary.cl", "OP_FMOD"), kFmod);

@@ -24,7 +24,7 @@ void launch_groups(Step& step, SizeExpr groups) {
 void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
   const auto choice = choose(b, node, kernels::dynamic_quantize_variants());
-  const kernels::DividedVariant& variant = *choice.variant;
+  const kernels::KernelVariant& variant = *choice.variant;
   const Argument ranges =
       b.scratch_out(node.output()->name + ".ranges",
                     {ir::DType::f32, {ir::Dim(2), ir::Dim(kernels::kRangeParts)}});

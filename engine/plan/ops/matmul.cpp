@@ -83,13 +83,13 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
 
 /// Launches `kernel` of the variant for the device, by work-groups on a GPU, else by work-items.
 Step& launch_matmul(Builder& b, const ir::Node& node, Arithmetic type,
-                    std::span<const kernels::MatMulVariant> variants, const char* kernel,
+                    std::span<const kernels::KernelVariant> variants, const char* kernel,
                     const MatMulShape& p, auto arguments) {
   using kernels::kMatMulItems, kernels::kMatMulPanel, kernels::kMatMulSide;
   constexpr std::int32_t kBlockRows = 64;  // of a work-item
   const auto choice = choose(b, node, variants);
-  const kernels::MatMulVariant& variant = *choice.variant;
-  const bool by_groups = variant.uses_work_groups;
+  const kernels::KernelVariant& variant = *choice.variant;
+  const bool by_groups = variant.divides;
   arguments.a_row = SizeExpr{p.k}, arguments.a_column = 1;
   arguments.b_row = SizeExpr{p.n}, arguments.b_column = 1;
   arguments.c = b.out(node.output());
@@ -127,7 +127,7 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 /// 0: one zero point for all, 1: one for each row or column.
 std::int32_t step_of(const ir::Value* zero_point) {
-  return zero_point && element_count(zero_point->type.shape) != ir::Dim(1) ? 1 : 0;
+  return zero_point && !ir::is_scalar(zero_point) ? 1 : 0;
 }
 
 void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {

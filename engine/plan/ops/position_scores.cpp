@@ -73,7 +73,7 @@ std::array<SizeExpr, 3> grid_of(const PositionScoresVariant& variant, std::int64
   const ir::Dim longest = ops::symbols::dim(ops::symbols::longest), rows = rows_of(variant);
   const SizeExpr batch{ops::symbols::dim(ops::symbols::batch)};
   if (variant.tile != 0)
-    return {SizeExpr{longest, rows, variant.items}, {longest, rows, heads}, batch};
+    return {SizeExpr{longest, rows, kernels::kPositionsItems}, {longest, rows, heads}, batch};
   return {SizeExpr{longest, rows}, SizeExpr{heads}, batch};
 }
 
@@ -145,7 +145,7 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
                    .block_rows = SizeExpr{rows_of(variant)},
                    .error = b.error_flag()},
                grid_of(variant, heads));
-  if (variant.tile != 0) step.local[0] = static_cast<std::size_t>(variant.items);
+  if (variant.tile != 0) step.local[0] = kernels::kPositionsItems;
   step.why_not_faster = choice.why_not_faster;
   step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
   // A score for each key, whatever the number of positions: rows take those near them alone.

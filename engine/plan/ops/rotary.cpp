@@ -17,7 +17,7 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (!seq_offsets)
     fail(node, "rotary positions need packed tokens; keep the pass pack_tokens enabled");
   const auto choice = choose(b, node, kernels::rotary_variants());
-  const kernels::DividedVariant& variant = *choice.variant;
+  const kernels::KernelVariant& variant = *choice.variant;
   const std::int32_t rows = variant.divides ? 1 : b.rows_per_item();
   kernels::Rotary<Argument> arguments;
   arguments.x = b.in(node.inputs[o::x]);
