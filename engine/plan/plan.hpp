@@ -112,7 +112,7 @@ struct Step : StepKernel {
   Arithmetic type;                   // int8, fp32, ...
   std::string why_not_faster;        // reasons of the variants before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
-  LibraryCall call;  // set: the step has no kernel
+  LibraryCall call;                  // set: the step has no kernel
   std::vector<Argument> arguments;
   std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
   /// Runs only if above_rows < work_units <= up_to_rows; else other steps do its work.

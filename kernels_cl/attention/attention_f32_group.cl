@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences for GPUs, in f32, or with operands and result stored in f16 and
-// computed in f32. Same arguments and semantics as attention_f32_ref.cl.
+// Attention of packed sequences for GPUs, in f32. Same arguments and semantics as
+// attention_f32_ref.cl.
 //
 // A work-group of 256 computes ROWS rows of one head, with an online softmax over tiles of KEYS
 // keys: if a tile has a larger score than all before it, the sums so far are rescaled. Operands
@@ -36,20 +36,6 @@
 #include "attention/parameters.clh"
 #include "lib/narrow.clh"
 
-#ifndef HALF
-#define HALF 0  // 1: q, k, v and out are half
-#endif
-#if HALF
-typedef half Stored;
-#define LOAD4(p) vload_half4(0, p)
-#define LOAD(p) vload_half(0, p)
-#define STORE(x, p) vstore_half(x, 0, p)
-#else
-typedef float Stored;
-#define LOAD4(p) (*(__global const float4*)(p))
-#define LOAD(p) (*(p))
-#define STORE(x, p) (*(p) = (x))
-#endif
 #define DEPTH 16
 #define Q_WORDS (DEPTH * ROW_PITCH)
 #define QK_WORDS (Q_WORDS + DEPTH * KEY_PITCH)
@@ -57,17 +43,17 @@ typedef float Stored;
 #define STRIP_WORDS (V_WORDS > QK_WORDS ? V_WORDS : QK_WORDS)
 
 // Columns i .. i + 3 of a row, 0 from `size` on.
-static float4 load_columns(__global const Stored* row, int i, int size, bool aligned) {
-  if (aligned && i + 4 <= size) return LOAD4(row + i);
+static float4 load_columns(__global const float* row, int i, int size, bool aligned) {
+  if (aligned && i + 4 <= size) return *(__global const float4*)(row + i);
   float x[4];
 #pragma unroll
-  for (int t = 0; t < 4; t++) x[t] = i + t < size ? LOAD(row + i + t) : 0.0f;
+  for (int t = 0; t < 4; t++) x[t] = i + t < size ? *(row + i + t) : 0.0f;
   return (float4)(x[0], x[1], x[2], x[3]);
 }
 
 // DEPTH columns from `column` on of `count` rows from `first` on, none past `last`, times `factor`,
 // to strip[column][row]: four work-items a row.
-static void load_strip(__global const Stored* from, int stride, int first, int last, int count,
+static void load_strip(__global const float* from, int stride, int first, int last, int count,
                        int column, int head_size, float factor, bool aligned, __local int* strip,
                        int pitch) {
   const int row = ITEM / 4, i = ITEM % 4 * 4;
@@ -82,7 +68,7 @@ static void load_strip(__global const Stored* from, int stride, int first, int l
 }
 
 // DEPTH rows of v from `first` on to strip[key][d], 0 for those that are not attended.
-static void load_values(__global const Stored* v, int stride, int first, int end,
+static void load_values(__global const float* v, int stride, int first, int end,
                         __global const uchar* key_mask, int use_mask, int head_size, bool aligned,
                         __local int* strip) {
 #pragma unroll
@@ -113,7 +99,7 @@ __attribute__((always_inline)) static void multiply(float x[ITEM_ROWS][4], __loc
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attention_f32(
-    ATTENTION_FLOAT_PARAMETERS(Stored)) {
+    ATTENTION_FLOAT_PARAMETERS(float)) {
   __local int strip[STRIP_WORDS] __attribute__((aligned(16)));
   __local int p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));
   __local int* k_strip = strip + Q_WORDS;
@@ -216,9 +202,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
     const int row = row0 + ty * ITEM_ROWS + i;
     if (row >= end) continue;
     const float inverse = total[i] == 0.0f ? 0.0f : 1.0f / total[i];
-    __global Stored* to = out + ((size_t)row * heads + head) * head_size;
+    __global float* to = out + ((size_t)row * heads + head) * head_size;
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++)
-      if (COLUMN(j) < head_size) STORE(sums[i][j] * inverse, to + COLUMN(j));
+      if (COLUMN(j) < head_size) to[COLUMN(j)] = sums[i][j] * inverse;
   }
 }

@@ -14,6 +14,7 @@
 // -DB_HALF=1. Grid: (ITEMS * ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
 // Bounds: a and b begin at multiples of 16 bytes. Arguments: see gemm_f32_ref.cl.
 #include "gemm/epilogue4.clh"
+#include "gemm/weights.clh"
 #include "lib/narrow.clh"
 
 #ifndef TILE_M
@@ -21,9 +22,6 @@
 #endif
 #ifndef TILE_N
 #define TILE_N 128  // its columns: 64 or 128
-#endif
-#ifndef B_HALF
-#define B_HALF 0  // 1: b is stored in half precision
 #endif
 
 #define ITEMS 256
@@ -38,10 +36,8 @@
 // Four weights as they are stored. They are converted on their way to local memory: a conversion
 // at the load waits for it, and so would the products of the strip before.
 #if B_HALF
-typedef half Weight;
 typedef ushort4 Weights;
 #else
-typedef float Weight;
 typedef float4 Weights;
 #endif
 

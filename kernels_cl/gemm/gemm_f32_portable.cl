@@ -15,21 +15,10 @@
 // Arguments: see gemm_f32_ref.cl.
 #include "persistent/place.clh"
 #include "gemm/epilogue.clh"
+#include "gemm/weights.clh"
 
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
-
-#ifndef B_HALF
-#define B_HALF 0  // 1: b is stored in half precision
-#endif
-
-#if B_HALF
-typedef half Weight;
-#define LOAD_WEIGHTS(i, b) vload_half8((i), (b))
-#else
-typedef float Weight;
-#define LOAD_WEIGHTS(i, b) vload8((i), (b))
-#endif
 
 KERNEL gemm_f32(GEMM_F32_PARAMETERS(Weight) PLACE_PARAMETER) {
   const int row0 = PLACE.id.x * TILE_ROWS;
@@ -46,7 +35,7 @@ KERNEL gemm_f32(GEMM_F32_PARAMETERS(Weight) PLACE_PARAMETER) {
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (float8)(0.0f);
   for (int k = 0; k < K; k++, panel += TILE_COLUMNS) {
-    const float8 b0 = LOAD_WEIGHTS(0, panel), b1 = LOAD_WEIGHTS(1, panel);
+    const float8 b0 = LOAD_WEIGHTS8(0, panel), b1 = LOAD_WEIGHTS8(1, panel);
 #pragma unroll
     for (int i = 0; i < TILE_ROWS; i++) {
       const float8 x = (float8)(row[i][k]);

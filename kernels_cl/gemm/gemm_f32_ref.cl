@@ -15,25 +15,14 @@
 // Layout: panel width 1, K group 1: B[N][K].  Tile: 1 row.
 // Grid: (M, N), any work-group size.
 #include "gemm/parameters.clh"
+#include "gemm/weights.clh"
 #include "lib/activation.clh"
-
-#ifndef B_HALF
-#define B_HALF 0  // 1: b is stored in half precision
-#endif
-
-#if B_HALF
-typedef half Weight;
-#define LOAD_WEIGHT(b, i) vload_half((i), (b))
-#else
-typedef float Weight;
-#define LOAD_WEIGHT(b, i) ((b)[i])
-#endif
 
 __kernel void gemm_f32(GEMM_F32_PARAMETERS(Weight)) {
   const int m = (int)get_global_id(0), n = (int)get_global_id(1);
   if (m >= M || n >= N) return;
   float sum = 0.0f;
   for (int k = 0; k < K; k++)
-    sum = fma(a[(size_t)m * K + k], LOAD_WEIGHT(b, (size_t)n * K + k), sum);
+    sum = fma(a[(size_t)m * K + k], LOAD_WEIGHT((size_t)n * K + k, b), sum);
   out[(size_t)m * N + n] = activate_ref(sum + (has_bias ? bias[n] : 0.0f), activation);
 }

@@ -81,17 +81,8 @@ static void load_rows(__local const int4* cells, int lane, UnitA* rows) {
 
 static void load_columns(__local const int4* cells, int lane, UnitB* columns) {
 #pragma unroll
-  for (int j = 0; j < SUB_COLUMNS; j += 2) {
-#if MATRIX_EMULATED
-    load_unit_b((__local const int*)(cells + j * UNIT_N), lane, columns + j);
-    load_unit_b((__local const int*)(cells + (j + 1) * UNIT_N), lane, columns + j + 1);
-#else
-    int4 two;  // both cells of eight columns, then of the next eight
-    LOAD_MATRICES(two, cells + (j + lane / 16) * UNIT_N + lane / 8 % 2 * B_CELLS + lane % 8);
-    columns[j] = two.lo;
-    columns[j + 1] = two.hi;
-#endif
-  }
+  for (int j = 0; j < SUB_COLUMNS; j += 2)
+    load_two_units_b(cells + j * UNIT_N, lane, columns + j);
 }
 
 #if PARTIAL

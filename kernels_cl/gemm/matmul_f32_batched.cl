@@ -17,26 +17,16 @@
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy does not matter (64).
-#include "lib/lanes.clh"
-#include "lib/strided.clh"
+#include "gemm/matmul_batched.clh"
+#include "gemm/parameters.clh"
 
 #ifndef DEPTH
 #define DEPTH 256  // rows of B held at a time
 #endif
-#define PANEL 32   // columns of a work-item
-#if LANES == 16
-#define TILE 8  // rows of C in registers
-#else
-#define TILE 2
-#endif
-#define VECTORS (PANEL / LANES)
 
 // The hint: see ONE_ITEM in persistent/place.clh.
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16)))
-__kernel void matmul_f32_batched(__global const float* a, int a_row, int a_column,
-                                 __global const float* b, int b_row, int b_column,
-                                 __global float* c, int m, int n, int k, float alpha,
-                                 __global const int* batch_shape, int rank, int block_rows) {
+__kernel void matmul_f32_batched(MATMUL_F32_PARAMETERS) {
   floatv panel[DEPTH * VECTORS];  // [k][columns]
   const int column = get_global_id(0) * PANEL, columns = min(PANEL, n - column);
   const int first = get_global_id(1) * block_rows, last = min(first + block_rows, m);

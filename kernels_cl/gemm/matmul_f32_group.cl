@@ -6,8 +6,6 @@
 #define A_AT(row, l) a[(long)(row) * a_row + (long)(l) * a_column]
 #define B_AT(l, column) b[(long)(l) * b_row + (long)(column) * b_column]
 #define RESULT(sum) (alpha * (sum))
-#define SIGNATURE                                                                                  \
-  matmul_f32_batched(__global const float* a, int a_row, int a_column, __global const float* b,    \
-                     int b_row, int b_column, __global float* c, int m, int n, int k, float alpha, \
-                     __global const int* batch_shape, int rank, int block_rows)
+#define SIGNATURE matmul_f32_batched(MATMUL_F32_PARAMETERS)
+#include "gemm/parameters.clh"
 #include "gemm/matmul_group.clh"

@@ -22,19 +22,12 @@
 //   copied
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
-// Bounds: none; block_rows best a multiple of 8, so large that the copy of B does not matter (64).
+// Bounds: none; block_rows best a multiple of 8, large enough that the copy of B does not matter
+// (64).
+#include "gemm/matmul_batched.clh"
 #include "gemm/matmul_s32.clh"
-#include "lib/lanes.clh"
-#include "lib/strided.clh"
 
 #define DEPTH 256  // not more: see above
-#define PANEL 32   // columns of a work-item
-#if LANES == 16
-#define TILE 8  // rows of C in registers
-#else
-#define TILE 2
-#endif
-#define VECTORS (PANEL / LANES)
 
 // The hint: see ONE_ITEM in persistent/place.clh.
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16)))

@@ -231,22 +231,6 @@ TEST_P(AttentionF32, PaddedEqualsPacked) {
       GetParam().name());
 }
 
-// Operands and result in half, computed in f32: the result is the nearest half, almost always.
-TEST(AttentionF16, StoredInHalf) {
-  const AttentionKernel half{"attention_f32_group", {{"HALF", 1}}, true};
-  for (const AttentionCase& c : {AttentionCase{.lengths = {1, 70, 0, 33}, .head_size = 64},
-                                 AttentionCase{.lengths = {65}, .heads = 3, .head_size = 32},
-                                 AttentionCase{.lengths = {40}, .heads = 1, .head_size = 65}}) {
-    const auto stored = cast<uint16_t>(
-        normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7));
-    const auto expected = reference(c, cast<float>(stored), 0.125f);
-    const auto actual = cast<float>(attend(half, "attention_f32", c, stored, 0.125f, 64));
-    for (size_t i = 0; i < actual.size(); ++i)
-      ASSERT_NEAR(actual[i], expected[i], 2e-3 * std::max(std::abs(expected[i]), 0.01))
-          << c.name() << " at " << i << " of " << actual.size();
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Kernels, AttentionF32,
     ::testing::Values(AttentionKernel{"attention_f32_ref"}, AttentionKernel{"attention_f32_x86"},

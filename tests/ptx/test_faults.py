@@ -12,6 +12,7 @@ from errors import PtxError
 from gemm import DOT4, F16, F32_GROUP, MMA, S8, WGMMA, CaseS8, run_floats, run_s8
 
 MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
+MATRIX_UNITS = "units/matrix.clh"
 WGMMA_FILE, WARPGROUP, CELLS = "gemm/gemm_s8_wgmma.cl", "units/wgmma.clh", "gemm/gemm_s8_cells.clh"
 ATTENTION, TILES = "attention/attention_s8_mma.cl", "attention/attention_s8_mma.clh"
 LANE_KEYS = "attention/attention_mma.clh"
@@ -63,7 +64,7 @@ class Faults(KernelTest):
         self.different(run, UNIT, '"r"((a).s1), "r"((a).s2)', '"r"((a).s2), "r"((a).s1)')
         self.different(run, UNIT, '"r"((b).s0), "r"((b).s1)', '"r"((b).s1), "r"((b).s0)')
         self.different(run, UNIT, "((lane) % 4 * 2 + (i) % 2)", "((lane) % 4 + (i) % 2 * 4)")
-        self.different(run, MMA_FILE, "(j + lane / 16) * UNIT_N", "(j + lane / 8 % 2) * UNIT_N")
+        self.different(run, MATRIX_UNITS, "lane / 16 * UNIT_N", "lane / 8 % 2 * UNIT_N")
         self.different(lambda edits: run_floats(F16, 40, 70, 16, edits=edits), UNIT,
                        '"r"((a).s1), "r"((a).s2)', '"r"((a).s2), "r"((a).s1)')
 
@@ -194,8 +195,8 @@ class Faults(KernelTest):
     def test_attention_in_halves(self):
         def run(edits, case=None, change=None):
             return attention.run_f16(case or attention.Case((3, 70), heads=1, mask=True, unit="mma"), edits, change)
-        self.different(run, HALF_TILES, "lane / 16 * UNIT_N + lane / 8 % 2 * PITCH",
-                       "lane / 8 % 2 * UNIT_N + lane / 16 * PITCH")
+        self.different(run, MATRIX_UNITS, "lane / 16 * UNIT_N + lane / 8 % 2 * B_CELLS",
+                       "lane / 8 % 2 * UNIT_N + lane / 16 * B_CELLS")
         self.different(run, HALF_TILES, "lane / 16 * PITCH + lane % 16",
                        "lane / 8 % 2 * PITCH + lane / 16 * 8 + lane % 8")
         self.different(run, HALF_TILES, "    values[1] = two.hi;", "    values[1] = two.lo;")
