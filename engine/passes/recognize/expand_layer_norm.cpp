@@ -9,6 +9,7 @@
 // In RMSNormalization c is x, and there is no bias.
 #include <numeric>
 
+#include "ops/op.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
