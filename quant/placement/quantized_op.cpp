@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 
 #include "quant/graph/matmuls.hpp"
@@ -81,31 +83,19 @@ class Kinds {
 }  // namespace
 
 std::string QuantizedOp::kind_name() const {
-  switch (kind) {
-    case OpKind::other:
-      return op;
-    case OpKind::qkv:
-      return "qkv";
-    case OpKind::scores:
-      return "scores";
-    case OpKind::context:
-      return "context";
-    case OpKind::attention_output:
-      return "attention output";
-    case OpKind::feed_forward_in:
-      return "feed-forward in";
-    case OpKind::feed_forward_out:
-      return "feed-forward out";
-    case OpKind::head:
-      return "head";
-    case OpKind::linear:
-      return "linear";
-    case OpKind::residual:
-      return "residual";
-    case OpKind::result:
-      return "result";
-  }
-  return op;
+  static constexpr std::array names = {"",
+                                       "qkv",
+                                       "scores",
+                                       "context",
+                                       "attention output",
+                                       "feed-forward in",
+                                       "feed-forward out",
+                                       "head",
+                                       "linear",
+                                       "residual",
+                                       "result"};
+  static_assert(names.size() == static_cast<std::size_t>(OpKind::result) + 1);
+  return kind == OpKind::other ? op : names[static_cast<std::size_t>(kind)];
 }
 
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,

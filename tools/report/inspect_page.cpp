@@ -143,12 +143,7 @@ ordered_json tiles_view(const ordered_json& report, Steps steps) {
 ordered_json account_view(const ordered_json& report) {
   const ordered_json& nodes = report.at("source_nodes");
   ordered_json rows = ordered_json::array();
-  for (const auto& [key, status, text] :
-       {std::tuple{"launched", "launched", "are part of the launches above"},
-        std::tuple{"views", "view", "are views (same memory, another shape), or packed on upload"},
-        std::tuple{"constants", "constant", "have constant operands: folded at compile time"},
-        std::tuple{"sizes", "size", "compute sizes, which follow from the input shapes"},
-        std::tuple{"absorbed", "absorbed", "were absorbed by others, or have no effect"}}) {
+  for (const auto& [key, status, text] : kNodeStatuses) {
     ordered_json names = ordered_json::array();
     for (const auto& node : report.at("nodes"))
       if (node.at("status") == status)

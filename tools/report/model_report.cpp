@@ -55,7 +55,7 @@ ordered_json tuned_json(const plan::Step& step) {
 
 /// What became of the nodes of the file: those of one status, and where they went.
 struct NodeAccount {
-  std::size_t total = 0, launched = 0, views = 0, constants = 0, sizes = 0, absorbed = 0;
+  std::array<std::int64_t, kNodeStatuses.size()> counts{};
   std::map<std::string, int> absorbed_by;  // pass
   std::vector<ordered_json> nodes;
 };
@@ -66,28 +66,16 @@ NodeAccount account_of(const runtime::Session& session) {
     launched.insert(step.sources.begin(), step.sources.end());
   NodeAccount account;
   for (const passes::NodeStatus& node : session.node_statuses()) {
-    ++account.total;
-    std::string status = "absorbed";
-    switch (node.status) {
-      case passes::Status::computed:
-        status = launched.contains(node.name) ? "launched" : "view";
-        ++(launched.contains(node.name) ? account.launched : account.views);
-        break;
-      case passes::Status::constant:
-        status = "constant";
-        ++account.constants;
-        break;
-      case passes::Status::size:
-        status = "size";
-        ++account.sizes;
-        break;
-      case passes::Status::absorbed:
-        ++account.absorbed;
-        ++account.absorbed_by[node.pass];
-        break;
-    }
-    account.nodes.push_back(
-        {{"name", node.name}, {"op", node.op}, {"status", status}, {"pass", node.pass}});
+    // In the order of passes::Status, whose computed nodes are launched or views.
+    const bool is_launched =
+        node.status == passes::Status::computed && launched.contains(node.name);
+    const std::size_t status = static_cast<std::size_t>(node.status) + (is_launched ? 0 : 1);
+    ++account.counts[status];
+    if (node.status == passes::Status::absorbed) ++account.absorbed_by[node.pass];
+    account.nodes.push_back({{"name", node.name},
+                             {"op", node.op},
+                             {"status", kNodeStatuses[status].status},
+                             {"pass", node.pass}});
   }
   return account;
 }
@@ -172,12 +160,12 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   text += "\n";
   if (!plan.why_no_persistent_kernel.empty())
     text += fmt::format("launches are not merged: {}\n", plan.why_no_persistent_kernel);
-  if (const NodeAccount a = account_of(session); a.total > 0)
+  if (const NodeAccount a = account_of(session); !a.nodes.empty())
     text += fmt::format(
         "{} in the file: {} in launches, {}, {}, {}, {} absorbed by others; none runs on the "
         "host\n",
-        counted(a.total, "nodes"), a.launched, counted(a.views, "views"),
-        counted(a.constants, "constants"), counted(a.sizes, "sizes"), a.absorbed);
+        counted(std::ssize(a.nodes), "nodes"), a.counts[0], counted(a.counts[1], "views"),
+        counted(a.counts[2], "constants"), counted(a.counts[3], "sizes"), a.counts[4]);
   if (!plan.padding_reader.empty())
     text += fmt::format("padding is kept: {} reads padding rows\n", plan.padding_reader);
   if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
@@ -224,6 +212,10 @@ ordered_json report_json(const runtime::Session& session, BatchSize size) {
     if (!plan::runs(step, sizes)) ops.back()["runs"] = false;
   }
   const NodeAccount account = account_of(session);
+  ordered_json source_nodes = {{"total", account.nodes.size()}};
+  for (std::size_t i = 0; i < account.counts.size(); ++i)
+    source_nodes[kNodeStatuses[i].key] = account.counts[i];
+  source_nodes["absorbed_by"] = account.absorbed_by;
   return {{"path", session.path().string()},
           {"device", session.context().info().name},
           {"precision", plan::precision_of(plan).str()},
@@ -238,14 +230,7 @@ ordered_json report_json(const runtime::Session& session, BatchSize size) {
           {"seq", size.seq},
           {"arena_bytes", session.arena_bytes(input_sizes(session, size))},
           {"load_ms", load_times_json(session.load_times())},
-          {"source_nodes",
-           {{"total", account.total},
-            {"launched", account.launched},
-            {"views", account.views},
-            {"constants", account.constants},
-            {"sizes", account.sizes},
-            {"absorbed", account.absorbed},
-            {"absorbed_by", account.absorbed_by}}},
+          {"source_nodes", std::move(source_nodes)},
           {"nodes", account.nodes},
           {"padding_reader", plan.padding_reader},
           {"host_work", plan::host_work(plan)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of `bertcl inspect`, as text, JSON and HTML.
 #pragma once
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -21,6 +22,19 @@ struct FoldedSection {
   std::string same_title() const;
 };
 std::vector<FoldedSection> folded_sections(const plan::Plan& plan);
+
+/// What a node of the file is now.
+struct NodeStatusText {
+  const char* key;     ///< of their number in "source_nodes"
+  const char* status;  ///< in "nodes"
+  const char* text;    ///< "3 nodes TEXT"
+};
+inline constexpr std::array<NodeStatusText, 5> kNodeStatuses = {
+    {{"launched", "launched", "are part of the launches above"},
+     {"views", "view", "are views (same memory, another shape), or packed on upload"},
+     {"constants", "constant", "have constant operands: folded at compile time"},
+     {"sizes", "size", "compute sizes, which follow from the input shapes"},
+     {"absorbed", "absorbed", "were absorbed by others, or have no effect"}}};
 
 /// The launches by section with their cost for a batch, the sums, the account of the file's nodes
 /// and the time of loading.
