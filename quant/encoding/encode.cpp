@@ -32,20 +32,16 @@ class Encoder {
     Encodings added;
     for (const Operand& operand : site.operands) {
       const auto key = std::pair(operand.tensor, operand.role);
-      if (added.contains(key)) continue;
-      const auto known = all_.find(key);
-      const Encoding e = known != all_.end()                ? known->second
-                         : operand.role == Role::activation ? activation(operand.tensor, node)
-                         : operand.role == Role::channels   ? channels(operand.tensor, node)
-                                                            : constant(operand, node);
+      if (all_.contains(key) || added.contains(key)) continue;
+      Encoding e = operand.role == Role::activation ? activation(operand.tensor, node)
+                   : operand.role == Role::channels ? channels(operand.tensor, node)
+                                                    : constant(operand, node);
       check(e, operand.tensor);
-      if (known == all_.end()) added.emplace(key, e);
+      added.emplace(key, std::move(e));
     }
     all_.merge(added);
-    for (const Operand& operand : site.operands) {
-      auto& readers = all_.at({operand.tensor, operand.role}).nodes;
-      if (readers.empty() || readers.back() != label_of(node)) readers.push_back(label_of(node));
-    }
+    for (const Operand& operand : site.operands)
+      add_reader(all_.at({operand.tensor, operand.role}), node);
   }
 
   void encode_output(const std::string& tensor) {
@@ -56,11 +52,7 @@ class Encoder {
       check(e, tensor);
       known = all_.emplace(key, e).first;
     }
-    auto& readers = known->second.nodes;
-    for (const Use use : index_.uses(tensor))
-      if (const auto& label = label_of(index_.node(use.node));
-          std::ranges::find(readers, label) == readers.end())
-        readers.push_back(label);
+    for (const Use use : index_.uses(tensor)) add_reader(known->second, index_.node(use.node));
   }
 
   Encodings take() { return std::move(all_); }
@@ -79,6 +71,11 @@ class Encoder {
   }
 
  private:
+  static void add_reader(Encoding& e, const onnx::NodeProto& node) {
+    const std::string& label = label_of(node);
+    if (std::ranges::find(e.nodes, label) == e.nodes.end()) e.nodes.push_back(label);
+  }
+
   static void check(const Encoding& e, const std::string& tensor) {
     if (std::max(-e.range.low, e.range.high) > kLargestQuantized)
       throw Refusal{

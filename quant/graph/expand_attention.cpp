@@ -55,11 +55,6 @@ std::string input(const onnx::NodeProto& node, int i) {
   return i < node.input_size() ? node.input(i) : "";
 }
 
-float float_attribute(const onnx::NodeProto& node, std::string_view name, float default_value) {
-  const auto* a = find_attribute(node, name);
-  return a ? a->f() : default_value;
-}
-
 /// Queries, keys and values of one attention, and its scores.
 struct Heads {
   std::array<std::string, 3> parts;      // [batch, rows, heads * size] or, divided,

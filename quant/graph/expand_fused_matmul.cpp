@@ -49,10 +49,9 @@ std::vector<onnx::NodeProto> expanded(Model& model, const onnx::NodeProto& node,
     set_attribute(nodes.back(), "perm", perm);
   }
   const std::string matmul = emit("MatMul", name, {operands[0], operands[1]});
-  const auto* alpha = find_attribute(node, "alpha");
-  if (alpha && alpha->f() != 1.0f)
+  if (const float alpha = float_attribute(node, "alpha", 1.0f); alpha != 1.0f)
     emit("Mul", name + "_Mul",
-         {matmul, model.add(model.fresh_name(name + "_alpha"), ir::Tensor::scalar(alpha->f()))});
+         {matmul, model.add(model.fresh_name(name + "_alpha"), ir::Tensor::scalar(alpha))});
   nodes.back().set_output(0, node.output(0));
   return nodes;
 }

@@ -17,6 +17,19 @@ std::set<std::string> read_tensors(const onnx::GraphProto& graph) {
   return read;
 }
 
+/// Puts nodes after those of an index (-1: in front of all), or in their place.
+void splice(Model& model, std::map<int, std::vector<onnx::NodeProto>>& made, bool replaces) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  nodes->Swap(&old);
+  for (int n = -1; n < old.size(); ++n) {
+    const auto it = made.find(n);
+    if (n >= 0 && !(replaces && it != made.end())) nodes->Add()->Swap(&old[n]);
+    if (it == made.end()) continue;
+    for (onnx::NodeProto& one : it->second) nodes->Add()->Swap(&one);
+  }
+}
+
 }  // namespace
 
 onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
@@ -68,28 +81,11 @@ onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const st
 }
 
 void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added) {
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
-  auto* nodes = model.proto().mutable_graph()->mutable_node();
-  nodes->Swap(&old);
-  const auto put = [&](int producer) {
-    for (auto& n : added[producer]) *nodes->Add() = std::move(n);
-  };
-  put(-1);
-  for (int n = 0; n < old.size(); ++n) {
-    nodes->Add()->Swap(&old[n]);
-    put(n);
-  }
+  splice(model, added, false);
 }
 
 void replace_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> replacements) {
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
-  auto* nodes = model.proto().mutable_graph()->mutable_node();
-  nodes->Swap(&old);
-  for (int n = 0; n < old.size(); ++n)
-    if (const auto it = replacements.find(n); it == replacements.end())
-      nodes->Add()->Swap(&old[n]);
-    else
-      for (auto& made : it->second) nodes->Add()->Swap(&made);
+  splice(model, replacements, true);
 }
 
 void remove_unread(Model& model, const Sources& sources) {

@@ -44,13 +44,4 @@ bool MatMuls::is_followed(int node) {
   return followed_[node] = found;
 }
 
-bool MatMuls::before(int node) {
-  if (const auto it = before_.find(node); it != before_.end()) return it->second;
-  bool found = false;
-  for (const auto& input : index_.node(node).input())
-    if (const int producer = index_.producer(input); producer >= 0)
-      found = found || is_matmul(index_.node(producer)) || before(producer);
-  return before_[node] = found;
-}
-
 }  // namespace bertcl::quant

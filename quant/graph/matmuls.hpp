@@ -15,17 +15,16 @@ bool is_matmul(const onnx::NodeProto& node);
 /// The nearest MatMul towards the inputs, the tensor's own producer first; -1 if there is none.
 int matmul_before(const GraphIndex& index, const std::string& tensor);
 
-/// Whether another MatMul lies on a way from the node to an output, or from an input to it.
+/// Whether another MatMul lies on a way from the node to an output.
 class MatMuls {
  public:
   explicit MatMuls(const GraphIndex& index) : index_(index) {}
 
   bool is_followed(int node);
-  bool before(int node);
 
  private:
   const GraphIndex& index_;
-  std::map<int, bool> followed_, before_;
+  std::map<int, bool> followed_;
 };
 
 }  // namespace bertcl::quant

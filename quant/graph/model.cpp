@@ -69,6 +69,11 @@ std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
   return a ? a->i() : default_value;
 }
 
+float float_attribute(const onnx::NodeProto& node, std::string_view name, float default_value) {
+  const auto* a = find_attribute(node, name);
+  return a ? a->f() : default_value;
+}
+
 bool is_op(const onnx::NodeProto& node, std::string_view op) {
   return node.op_type() == op && onnx_io::is_onnx_domain(node.domain());
 }
@@ -162,13 +167,9 @@ std::string Model::add(const std::string& name, const ir::Tensor& values) {
 }
 
 void Model::remove(const std::set<std::string>& names) {
-  const auto drop = [&](auto* list) {
-    list->erase(std::remove_if(list->begin(), list->end(),
-                               [&](const auto& item) { return names.contains(item.name()); }),
-                list->end());
-  };
-  drop(proto_.mutable_graph()->mutable_initializer());
-  drop(proto_.mutable_graph()->mutable_input());
+  const auto is_named = [&](const auto& item) { return names.contains(item.name()); };
+  erase_if(*proto_.mutable_graph()->mutable_initializer(), is_named);
+  erase_if(*proto_.mutable_graph()->mutable_input(), is_named);
   for (const auto& name : names) {
     raw_.erase(name);
     added_.erase(name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ONNX model to read, change and write: the message, with its weights kept separately.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -27,6 +28,14 @@ std::int64_t opset_of(const onnx::ModelProto& model);
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name);
 std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
                            std::int64_t default_value);
+
+float float_attribute(const onnx::NodeProto& node, std::string_view name, float default_value);
+
+/// Removes the elements of a repeated field for which `drop(element)` is true.
+template <class Field, class Drop>
+void erase_if(Field& field, const Drop& drop) {
+  field.erase(std::remove_if(field.begin(), field.end(), drop), field.end());
+}
 
 /// True for the operator of ONNX's own domain.
 bool is_op(const onnx::NodeProto& node, std::string_view op);

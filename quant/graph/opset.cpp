@@ -75,10 +75,7 @@ class Raiser {
   }
 
   static void remove(onnx::NodeProto& node, std::string_view attribute) {
-    auto* all = node.mutable_attribute();
-    all->erase(std::remove_if(all->begin(), all->end(),
-                              [&](const auto& a) { return a.name() == attribute; }),
-               all->end());
+    erase_if(*node.mutable_attribute(), [&](const auto& a) { return a.name() == attribute; });
   }
 
   void set_input(onnx::NodeProto& node, int place, const std::string& suffix,
@@ -103,8 +100,7 @@ class Raiser {
 
   void float_to_input(onnx::NodeProto& node, const std::string& name, int place,
                       float default_value) {
-    const auto* a = find_attribute(node, name);
-    const float value = a ? a->f() : default_value;
+    const float value = float_attribute(node, name, default_value);
     remove(node, name);
     set_input(node, place, name, ir::Tensor::scalar<float>(value));
   }
@@ -173,10 +169,8 @@ void raise_opset(Model& model, const TypeOf& type_of, std::int64_t wanted) {
   if (model.proto().ir_version() < 4) {
     std::set<std::string> initializers;
     for (const auto& t : model.graph().initializer()) initializers.insert(t.name());
-    auto* inputs = model.proto().mutable_graph()->mutable_input();
-    inputs->erase(std::remove_if(inputs->begin(), inputs->end(),
-                                 [&](const auto& v) { return initializers.contains(v.name()); }),
-                  inputs->end());
+    erase_if(*model.proto().mutable_graph()->mutable_input(),
+             [&](const auto& v) { return initializers.contains(v.name()); });
   }
   model.proto().set_ir_version(
       std::max<std::int64_t>(model.proto().ir_version(), to >= 15 ? kNewIrVersion : kIrVersion));

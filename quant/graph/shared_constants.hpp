@@ -18,28 +18,27 @@ class SharedConstants {
   explicit SharedConstants(Model& model) : model_(model) {}
 
   std::string ints(const std::vector<std::int64_t>& values) {
-    std::string& name = ints_[values];
-    if (name.empty())
-      name = model_.add(model_.fresh_name(fmt::format("attention_shape_{}", ints_.size())),
-                        ir::Tensor::of<std::int64_t>({std::ssize(values)}, values));
-    return name;
+    return named(ints_, values, fmt::format("attention_shape_{}", ints_.size() + 1),
+                 ir::Tensor::of<std::int64_t>({std::ssize(values)}, values));
   }
   std::string number(std::int64_t value) {
-    std::string& name = numbers_[value];
-    if (name.empty())
-      name = model_.add(model_.fresh_name(fmt::format("attention_number_{}", value)),
-                        ir::Tensor::scalar(value));
-    return name;
+    return named(numbers_, value, fmt::format("attention_number_{}", value),
+                 ir::Tensor::scalar(value));
   }
   std::string scalar(float value) {
-    std::string& name = scalars_[value];
-    if (name.empty())
-      name = model_.add(model_.fresh_name(fmt::format("attention_constant_{}", scalars_.size())),
-                        ir::Tensor::scalar(value));
-    return name;
+    return named(scalars_, value, fmt::format("attention_constant_{}", scalars_.size() + 1),
+                 ir::Tensor::scalar(value));
   }
 
  private:
+  template <class Value>
+  std::string named(std::map<Value, std::string>& known, const Value& value,
+                    const std::string& name, const ir::Tensor& tensor) {
+    const auto [entry, is_new] = known.try_emplace(value);
+    if (is_new) entry->second = model_.add(model_.fresh_name(name), tensor);
+    return entry->second;
+  }
+
   Model& model_;
   std::map<std::vector<std::int64_t>, std::string> ints_;
   std::map<std::int64_t, std::string> numbers_;

@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <unordered_set>
 
@@ -149,7 +151,10 @@ class Placer {
       return fmt::format("operator {} stays float (use {} to quantize it)", node.op_type(),
                          option_name("op-types", types + "," + node.op_type()));
     }
-    if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
+    if (is_op(node, "Add") && options_.adds == Adds::encoder &&
+        std::ranges::none_of(node.input(), [&](const std::string& tensor) {
+          return matmul_before(index_, tensor) >= 0;
+        }))
       return fmt::format("the sum of the embeddings stays float (use {} to quantize it)",
                          option_name("adds", "layer-norm"));
     if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
@@ -356,17 +361,10 @@ class Placer {
 }  // namespace
 
 const char* name_of(Role role) {
-  switch (role) {
-    case Role::activation:
-      return "activation";
-    case Role::channels:
-      return "activation per channel";
-    case Role::weight:
-      return "weight";
-    case Role::constant:
-      return "constant";
-  }
-  return "";
+  static constexpr std::array names = {"activation", "activation per channel", "weight",
+                                       "constant"};
+  static_assert(names.size() == static_cast<std::size_t>(Role::constant) + 1);
+  return names[static_cast<std::size_t>(role)];
 }
 
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
