@@ -49,7 +49,8 @@ void check_types(const Options& options) {
   if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
     throw Error(
         "i8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
-        "use i8 weights or u8 activations");
+        "use " +
+        option_name("weights", "i8") + " or " + option_name("activations", "u8"));
   const WeightOptions& weights = options.weights;
   if (weights.scheme.steps == Steps::reduced && weights.scheme.bits != 8)
     fail("{} quantizes weights to 7 bits and cannot be combined with {}",

@@ -22,9 +22,8 @@ namespace bertcl::quant {
 namespace {
 
 std::string scheme_name(Scheme s) {
-  const int bits = s.steps == Steps::reduced ? 7 : s.bits;
   return fmt::format("{} {}{}", ir::name_of(s.type), s.symmetric ? "symmetric" : "asymmetric",
-                     bits == 8 ? "" : fmt::format(" {} bits", bits));
+                     s.used_bits() == 8 ? "" : fmt::format(" {} bits", s.used_bits()));
 }
 
 void set_metadata(onnx::ModelProto& model, const std::string& key, const std::string& value) {
@@ -105,7 +104,7 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
     : options_(options),
       workspace_(workspace),
       scales_(scales),
-      model_(load()),
+      model_((check_output(), load())),
       index_(model_.graph()),
       constants_(model_, index_),
       structure_(recognize(ir::copy(workspace.graph()), index_)),
@@ -117,8 +116,8 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
 }
 
-/// The model at an opset that knows per-axis Q/DQ.
-Model Quantization::load() const {
+/// Throws Error if the output overwrites the model, or cannot be written.
+void Quantization::check_output() const {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::equivalent(options_.model, options_.output, ignored))
@@ -134,6 +133,10 @@ Model Quantization::load() const {
   const auto folder = options_.output.parent_path();
   if (!folder.empty() && !fs::is_directory(folder))
     fail("{}: its folder does not exist", options_.output.string());
+}
+
+/// The model at an opset that knows per-axis Q/DQ.
+Model Quantization::load() const {
   Model model = workspace_.model().copy();
   check_float(model.graph(), model.path());
   raise_opset(model, type_of(), options_.opset);

@@ -22,9 +22,9 @@
 
 namespace bertcl::quant {
 
-/// One model on its way: placed by the constructor, encoded, written. `options` and `workspace`
-/// must live as long. The constructor throws Error for all that can be known before calibration:
-/// files, opset, placement.
+/// The quantization of one model: placed by the constructor, encoded, written. `options` and
+/// `workspace` must live as long. The constructor throws Error for all that can be known before
+/// calibration: files, opset, placement.
 class Quantization {
  public:
   Quantization(const Options& options, Workspace& workspace,
@@ -59,6 +59,7 @@ class Quantization {
   Report write(const Placement& part, bool unnormalize, const Origin& origin) const;
 
  private:
+  void check_output() const;
   Model load() const;
   TypeOf type_of() const;
   std::set<std::string> unnormalizable() const;

@@ -59,7 +59,7 @@ nlohmann::json to_json(const Report& r) {
             {"symmetric", r.weights.scheme.symmetric},
             {"per_channel", r.weights.per_channel},
             {"scale", r.weights.scale == WeightScale::mse ? "mse" : "max"},
-            {"bits", r.weights.scheme.steps == Steps::reduced ? 7 : r.weights.scheme.bits}}},
+            {"bits", r.weights.scheme.used_bits()}}},
           {"expanded_nodes", r.expanded_nodes},
           {"unnormalized_softmaxes", r.unnormalized_softmaxes},
           {"samples", r.samples},

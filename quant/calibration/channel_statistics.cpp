@@ -37,7 +37,10 @@ void check_finite(const std::string& tensor, float value) {
 }  // namespace
 
 void throw_unseen(const std::string& tensor) {
-  fail("tensor '{}' has no statistics: no calibration sample reached it", tensor);
+  fail(
+      "tensor '{}' has no range: no calibration sample reached it; exclude its nodes ({}), or give "
+      "other samples",
+      tensor, option_name("exclude"));
 }
 
 void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,

@@ -7,7 +7,6 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
-#include "support/fail.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -80,8 +79,7 @@ void DeviceHistogram::collect() {
 }
 
 const Histogram& DeviceHistogram::read() {
-  if (host_.empty())
-    fail("tensor '{}' has no histogram: no calibration sample reached it", tensor_);
+  if (host_.empty()) throw_unseen(tensor_);
   collect();
   counts_.fill(0);
   return host_;

@@ -102,7 +102,7 @@ void DeviceMinMax::queue(const opencl::Buffer& values, const ElementRange& sampl
 }
 
 ValueBounds DeviceMinMax::read() const {
-  if (!seen_) fail("tensor '{}' has no range: no calibration sample reached it", tensor_);
+  if (!seen_) throw_unseen(tensor_);
   std::array<float, 4> state{};
   states_.read(std::as_writable_bytes(std::span(state)));
   return checked(state);

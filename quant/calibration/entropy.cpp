@@ -175,9 +175,7 @@ class EntropyObserver final : public HistogramObserver {
       }
     }
     best = clipped(best, h.bounds());
-    if (!symmetric_) return best;
-    const float a = std::max(-best.low, best.high);
-    return {-a, a};
+    return symmetric_ ? symmetric(best) : best;
   }
 
  private:

@@ -45,7 +45,7 @@ std::vector<float> even_edges(float low, float high, int bins) {
 Histogram::Histogram(int bins, Binning binning, int max_bins)
     : bins_(bins), max_bins_(max_bins), binning_(binning) {
   if (bins < 2 || bins > max_bins)
-    fail("a histogram of {} bins is not supported (supported: 2 to {})", bins, max_bins);
+    fail("{} is {}, expected 2 to {}", option_name("bins"), bins, max_bins);
 }
 
 bool Histogram::must_extend(const ValueBounds& batch) const {

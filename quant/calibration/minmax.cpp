@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MinMax: the range is from the smallest to the largest value seen, or their moving averages.
-#include <algorithm>
-
+#include "quant/calibration/channel_statistics.hpp"
 #include "quant/calibration/device_min_max.hpp"
 #include "quant/calibration/observer.hpp"
 #include "support/fail.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
-
-Range made_symmetric(Range range) {
-  const float a = std::max(-range.low, range.high);
-  return {-a, a};
-}
 
 class MinMaxObserver final : public Observer {
  public:
@@ -23,7 +18,7 @@ class MinMaxObserver final : public Observer {
   }
   Range range() override {
     const ValueBounds e = range_.read();
-    return symmetric_ ? made_symmetric({e.low, e.high}) : Range{e.low, e.high};
+    return symmetric_ ? symmetric({e.low, e.high}) : Range{e.low, e.high};
   }
 
  private:
@@ -43,8 +38,10 @@ class MovingAverageObserver final : public Observer {
         constant_(static_cast<float>(options.averaging_constant.value_or(0.01))),
         together_(options.averaged_samples.value_or(1)) {
     if (!(constant_ >= 0.0f && constant_ <= 1.0f))
-      fail("averaging constant {} is outside 0 to 1", *options.averaging_constant);
-    if (together_ < 0) fail("cannot average over {} samples; give 0 (all) or more", together_);
+      fail("{} is {}, expected 0 to 1", option_name("averaging-constant"),
+           *options.averaging_constant);
+    if (together_ < 0)
+      fail("{} is {}, expected 0 (all) or more", option_name("averaged-samples"), together_);
   }
   void observe(const opencl::Buffer& values, std::span<const ElementRange> samples) override {
     const std::vector<ValueBounds> bounds = bounds_.measure(values, samples);
@@ -57,14 +54,14 @@ class MovingAverageObserver final : public Observer {
   }
   Range range() override {
     if (waiting_ > 0) move();
-    if (!moved_) fail("tensor '{}' has no range: no calibration sample reached it", tensor_);
+    if (!moved_) throw_unseen(tensor_);
     return range_;
   }
 
  private:
   void move() {
     Range mean{static_cast<float>(low_ / waiting_), static_cast<float>(high_ / waiting_)};
-    if (symmetric_) mean = made_symmetric(mean);
+    if (symmetric_) mean = symmetric(mean);
     range_ = moved_ ? Range{range_.low + constant_ * (mean.low - range_.low),
                             range_.high + constant_ * (mean.high - range_.high)}
                     : mean;

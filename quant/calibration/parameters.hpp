@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns ranges into scales and zero points, and floats into 8-bit integers.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +22,15 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// The largest absolute value.
+inline float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(range.high)); }
+/// -a .. a, of a magnitude; of a negative one, too: onnxruntime stores the larger end with its
+/// sign.
+inline Range symmetric_range(float magnitude) {
+  return {-std::abs(magnitude), std::abs(magnitude)};
+}
+inline Range symmetric(Range range) { return symmetric_range(magnitude(range)); }
+
 /// Ranges by tensor.
 using Ranges = std::map<std::string, Range>;
 
@@ -37,6 +48,8 @@ struct Scheme {
   Steps steps = Steps::standard;
   int bits = 8;  ///< 2 to 8; fewer than 8 lie in the middle of the type, with standard steps
   float min_range = 0.0f;  ///< upper ends are raised to it, as `MinimumRealRange`
+
+  int used_bits() const { return steps == Steps::reduced ? 7 : bits; }
   friend bool operator==(const Scheme&, const Scheme&) = default;
 };
 

@@ -4,11 +4,12 @@
 
 #include "quant/calibration/histogram_observer.hpp"
 #include "support/fail.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-/// numpy.searchsorted over the cumulated shares: the first bin at whose end `share` is reached.
+/// numpy.searchsorted over the cumulative shares: the first bin at whose end `share` is reached.
 std::size_t bin_reaching(const Histogram& histogram, double share) {
   double total = 0.0, sum = 0.0;
   for (const auto count : histogram.counts()) total += static_cast<double>(count);
@@ -23,7 +24,7 @@ std::size_t bin_reaching(const Histogram& histogram, double share) {
 
 double checked_percentile(double percentile) {
   if (!(percentile > 0.0 && percentile <= 100.0))
-    fail("percentile {} is outside 0 (excluded) to 100", percentile);
+    fail("{} is {}, expected more than 0 and at most 100", option_name("percentile"), percentile);
   return percentile;
 }
 

@@ -3,7 +3,6 @@
 #include "quant/encoding/range_rules.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,6 @@ namespace bertcl::quant {
 namespace {
 
 Range united(Range a, Range b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
-
-void make_symmetric(float& low, float& high) {
-  high = std::max(std::abs(low), std::abs(high));
-  low = -high;
-}
 
 void unite(const std::vector<std::string>& tensors, Ranges& ranges) {
   std::optional<Range> all;
@@ -72,10 +66,13 @@ void apply(const RangeOptions& options, const WeightOptions& weights, const Grap
   if (options.fuse_qkv) fuse_qkv(index, constants, structure, !weights.per_channel, ranges);
   if (options.clip_gelu) clip_gelu(structure, *options.clip_gelu, ranges);
   if (!options.symmetric) return;
-  for (auto& [tensor, range] : ranges) make_symmetric(range.low, range.high);
+  for (auto& [tensor, range] : ranges) range = symmetric(range);
   for (auto& [tensor, statistics] : channels)
-    for (std::size_t c = 0; c < statistics.channels(); ++c)
-      make_symmetric(statistics.low[c], statistics.high[c]);
+    for (std::size_t c = 0; c < statistics.channels(); ++c) {
+      const Range range = symmetric({statistics.low[c], statistics.high[c]});
+      statistics.low[c] = range.low;
+      statistics.high[c] = range.high;
+    }
 }
 
 }  // namespace bertcl::quant

@@ -95,10 +95,6 @@ void check_one_line(const std::string& tensor) {
         tensor);
 }
 
-float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(range.high)); }
-
-Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(magnitude)}; }
-
 void add_range(ScaleTable& table, const std::string& tensor, Range range) {
   if (!table.ranges.emplace(tensor, range).second) fail("tensor '{}' is listed twice", tensor);
 }

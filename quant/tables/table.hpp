@@ -56,12 +56,6 @@ ReadTable read_table(const std::filesystem::path& path);
 void write_table(const std::filesystem::path& path, const ScaleTable& table,
                  const ScaleTableFormat& format);
 
-/// The larger absolute value of both ends.
-float magnitude(Range range);
-/// -a .. a, of a magnitude; of a negative one, too: onnxruntime stores the larger end with its
-/// sign.
-Range symmetric_range(float magnitude);
-
 /// As Python prints the float widened to double: the shortest text that reads back the same, with a
 /// point or an exponent.
 std::string decimal(float value);

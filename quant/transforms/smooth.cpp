@@ -28,7 +28,7 @@ constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
 constexpr double kMinGain = 0.1;
 /// A channel whose largest magnitude is a smaller part of the usual one was hardly seen.
 constexpr float kMinSeen = 1e-3f;
-/// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
+/// About what GPTQ leaves of a weight's squared error; the choice of factors does not depend on it.
 constexpr double kGptqErrorPart = 0.5;
 
 /// A factor after such a node would be a pass over memory of its own.

@@ -95,8 +95,8 @@ class Rewriter {
     return it->second;
   }
 
-  /// ONNX Runtime's integer MatMul takes a vector of zero points for matrices alone, and zeros go
-  /// without saying. Without zero points QuantizeLinear would make u8.
+  /// ONNX Runtime's integer MatMul takes a vector of zero points for matrices alone, and zeros are
+  /// its default. Without zero points QuantizeLinear would make u8.
   bool needs_zero_point(const std::string& tensor, const Encoding& e) const {
     const auto is_zero = [](std::int32_t zero_point) { return zero_point == 0; };
     return e.role != Role::weight || options_.float_weights ||

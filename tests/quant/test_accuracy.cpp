@@ -51,7 +51,7 @@ TEST(ChannelObserver, EqualsPlainStatistics) {
 
 TEST(ChannelObserver, RefusesNanAndNothing) {
   ChannelObserver observer(device(), "/layer/x");
-  EXPECT_ERROR(HasSubstr("'/layer/x' has no statistics"), observer.statistics());
+  EXPECT_ERROR(HasSubstr("'/layer/x' has no range"), observer.statistics());
   std::vector<float> x(40, 1.0f);
   x[27] = NAN;
   observer.observe(upload(x), 2, 20);
