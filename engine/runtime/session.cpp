@@ -6,11 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -58,7 +56,6 @@ struct Session::State {
   std::size_t max_requests = 1;
   bool pads = false;  // sequences, on their way in
 
-  std::atomic<std::thread::id> tapping;                 // the thread in a run that a tap follows
   Arenas arenas{.free_idle = [this] { free_idle(); }};  // of all requests
 
   mutable std::mutex mutex;  // of what follows
@@ -66,27 +63,19 @@ struct Session::State {
   std::vector<std::shared_ptr<Request>> requests;  // all of them
   std::vector<Request*> idle;                      // the one that ran last at the end
   std::size_t in_use = 0;                          // runs, one whose request is being made included
-  TapFunction tap;
+  TapFunction tap;                                 // set while nothing runs
   RunStatistics statistics;
 
-  void check_tap() const;
   Request& take(bool wait);
   void give_back(Request& request) noexcept;
   void free_idle();
 };
 
-/// A tap cannot run its own session: it would follow that run, too.
-void Session::State::check_tap() const {
-  if (tapping.load() == std::this_thread::get_id())
-    throw Error("this session is running: a tap cannot start or change another run of its session");
-}
-
-/// A request that is idle, or a new one. With a tap there is one run at a time.
+/// A request that is idle, or a new one.
 Request& Session::State::take(bool wait) {
   opencl::refuse_fork();
   std::unique_lock lock(mutex);
-  check_tap();
-  const auto is_free = [&] { return in_use < (tap ? 1 : max_requests); };
+  const auto is_free = [&] { return in_use < max_requests; };
   if (!wait && !is_free())
     throw Error(fmt::format("the limit of {} concurrent runs is reached; wait for one, or raise {}",
                             in_use, option_name("requests")),
@@ -138,12 +127,9 @@ Session::Run::Run(State& state, bool wait, const Begin& begin)
     : state_(&state), request_(&state.take(wait)) {
   try {
     onnx_io::check_not_overwritten(state.files);
-    if (state.tap) state.tapping = std::this_thread::get_id();
     begin(*request_, state.tap);
-    state.tapping = std::thread::id();
     event_ = request_->completion_event();
   } catch (...) {
-    state.tapping = std::thread::id();
     state.give_back(*request_);
     throw;
   }
@@ -338,20 +324,7 @@ Tensors Session::run(const Sequences& sequences, const OutputNames& wanted) {
   });
 }
 
-void Session::set_tap(TapFunction tap) {
-  const std::scoped_lock lock(state_->mutex);
-  state_->check_tap();
-  if (state_->in_use > 0) throw Error("this session is running: its tap cannot be changed");
-  state_->tap = std::move(tap);
-}
-
-void Session::clear_tap() noexcept {
-  std::unique_lock lock(state_->mutex);
-  state_->returned.wait(lock, [&] { return state_->in_use == 0; });
-  state_->tap = {};
-  lock.unlock();
-  state_->returned.notify_all();  // without a tap several runs are free to begin
-}
+void Session::set_tap(TapFunction tap) { state_->tap = std::move(tap); }
 
 RunStatistics Session::statistics() const {
   const std::scoped_lock lock(state_->mutex);

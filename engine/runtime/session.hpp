@@ -157,11 +157,8 @@ class Session {
   Run start(const DeviceSequences& sequences, DeviceOutputs outputs,
             std::span<_cl_event* const> wait_for = {});
 
-  /// With a tap there is one run at a time; others wait. Throws Error while there is one.
+  /// For runs from now on, by one thread. Not while there is one.
   void set_tap(TapFunction tap);
-  /// Takes the tap off once no run is in flight. Not for a tap itself, nor for a thread that keeps
-  /// a run.
-  void clear_tap() noexcept;
   /// Figures of the run that ended last.
   RunStatistics statistics() const;
   const LoadTimes& load_times() const;

@@ -10,7 +10,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
@@ -53,7 +52,7 @@ class TapGuard {
   }
   TapGuard(const TapGuard&) = delete;
   TapGuard& operator=(const TapGuard&) = delete;
-  ~TapGuard() { session_.clear_tap(); }
+  ~TapGuard() { session_.set_tap({}); }
 
  private:
   runtime::Session& session_;
@@ -153,12 +152,10 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
   Unpadder unpadder(session.context());
   std::vector<std::int64_t> lengths;  // of the batch that runs
 
-  const TapGuard guard(session, [&, calibrating = std::this_thread::get_id()](
-                                    const std::string& name, const opencl::Buffer& buffer,
+  const TapGuard guard(session, [&](const std::string& name, const opencl::Buffer& buffer,
                                     ir::DType dtype, const ir::Sizes& shape) {
     const auto it = observers.find(name);
-    // What other threads run in between is not a sample.
-    if (it == observers.end() || std::this_thread::get_id() != calibrating) return;
+    if (it == observers.end()) return;
     if (dtype != ir::DType::f32)
       fail("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype));
     if (lengths.size() == 1) {
@@ -178,8 +175,8 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     for (const Sample& sample : group) {
       if (sample.ids.empty() ||
           (!sample.token_type_ids.empty() && sample.token_type_ids.size() != sample.ids.size()))
-        fail("calibration sample {} has {} ids and {} types", result.samples, sample.ids.size(),
-             sample.token_type_ids.size());
+        fail("calibration sample {} has {} ids and {} types, expected as many or no types",
+             result.samples, sample.ids.size(), sample.token_type_ids.size());
       lengths.push_back(std::ssize(sample.ids));
       hash.add(sample);
       ++result.samples;

@@ -3,11 +3,8 @@
 #include "quant/calibration/padded_batch.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <numeric>
 #include <random>
-#include <thread>
 
 #include "bertcl/error.hpp"
 #include "ir/port.hpp"
@@ -194,41 +191,6 @@ TEST(Calibrate, TheTableDoesNotDependOnTheBatch) {
               << alone->ranges.at(t).high;
       }
     }
-}
-
-// A thread of its own runs the session while calibration goes on, and when it fails.
-TEST(Calibrate, OtherRunsOfTheSessionAreNoSamples) {
-  const std::string tensor = "/m/bert/embeddings/position_embeddings/Gather_output_0";
-  runtime::SessionOptions session_options;
-  session_options.observe = {tensor};
-  auto session = runtime::Session::load(
-      bertcl::tests::source_file("models/minilm-l6-squad/model.onnx"), session_options);
-  const auto all = samples({4, 5, 6}), longer = samples({64});
-  const auto calibrated = [&](const PassProgress& progress) {
-    std::size_t next = 0;
-    return calibrate(session, {tensor}, methods().front(), {}, source(all, next), 1, progress);
-  };
-  const auto others = [&] { session.run(inputs_of(session.inputs(), longer)); };
-  const Calibration alone = calibrated({});
-  const Calibration beside = calibrated([&](std::int64_t) { std::thread(others).join(); });
-  EXPECT_EQ(beside.ranges.at(tensor), alone.ranges.at(tensor));
-
-  std::thread other;
-  const auto fail = [&](std::int64_t) {
-    std::promise<void> begun;
-    other = std::thread([&session, &longer, &begun] {
-      auto run = session.start(inputs_of(session.inputs(), longer));
-      begun.set_value();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      run.finish();
-    });
-    begun.get_future().wait();
-    throw Error("no more samples");
-  };
-  EXPECT_THAT([&] { calibrated(fail); }, ThrowsMessage<Error>(HasSubstr("no more samples")));
-  other.join();
-  session.set_tap({});
-  EXPECT_EQ(calibrated({}).ranges.at(tensor), alone.ranges.at(tensor));
 }
 
 }  // namespace

@@ -26,33 +26,6 @@ Tensors encoder_inputs() {
 
 void in_another_thread(const std::function<void()>& work) { std::thread(work).join(); }
 
-TEST(Threads, ATapIsCalledByOneRunAtATimeAndCannotRunItsSession) {
-  SessionOptions options;
-  options.observe = {"q"};
-  Session session = Session::compile(masked_encoder("i64"), options);
-  const Tensors inputs = encoder_inputs(), expected = session.run(inputs);
-  std::atomic<int> taps = 0, inside = 0;
-  session.set_tap([&](const std::string&, const opencl::Buffer&, ir::DType, const ir::Sizes&) {
-    ++taps;
-    EXPECT_EQ(++inside, 1);
-    EXPECT_ERROR(HasSubstr("this session is running"), session.run(inputs));
-    EXPECT_ERROR(HasSubstr("this session is running"), session.start(inputs));
-    EXPECT_ERROR(HasSubstr("this session is running"), session.set_tap({}));
-    in_another_thread(
-        [&] { EXPECT_ERROR(HasSubstr("this session is running"), session.set_tap({})); });
-    EXPECT_GT(session.memory().values, 0);
-    --inside;
-  });
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&] { EXPECT_EQ(session.run(inputs), expected); });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(taps, 4);
-  session.set_tap({});
-  EXPECT_EQ(session.run(inputs), expected);
-  EXPECT_EQ(taps, 4);
-}
-
 /// Batches of mixed lengths, and of mixed numbers of texts.
 const std::vector<std::vector<std::int64_t>> kBatches = {{16},     {5, 0, 33, 1}, {130, 64}, {1},
                                                          {60, 60}, {16},          {7, 7, 7}};
