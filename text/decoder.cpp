@@ -14,10 +14,8 @@ Decoder::Decoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::m
     special_.insert(marked.begin(), marked.end());
     return;
   }
-  const SpecialTokens& special = tokenizer_->special();
-  for (const auto* some : {&special.before, &special.after, &special.pair_before,
-                           &special.pair_between, &special.pair_after})
-    special_.insert(some->begin(), some->end());
+  const std::vector<std::int32_t> around = tokenizer_->special().all_ids();
+  special_.insert(around.begin(), around.end());
   for (const char* name :
        {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
     if (const auto id = tokenizer_->find_id(name)) special_.insert(*id);

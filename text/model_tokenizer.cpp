@@ -18,9 +18,7 @@
 namespace bertcl::text {
 
 std::filesystem::path vocabulary_beside(const std::filesystem::path& model) {
-  // A tokenizer.json says all of a tokenizer, the others a part. The reader reports other kinds.
-  for (const char* name :
-       {"tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
+  for (const char* name : kVocabularyFiles)
     if (auto found = companion_file(model, name); is_present(found)) return found;
   return {};
 }

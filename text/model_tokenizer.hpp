@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a model's tokenizer lies, and what the files beside it say.
 #pragma once
+#include <array>
 #include <filesystem>
 #include <vector>
 
 #include "text/tokenizer.hpp"
 
 namespace bertcl::text {
+
+/// What Tokenizer::from_file() reads, as it is called beside a model. A tokenizer.json says all of
+/// a tokenizer, the others a part.
+inline constexpr std::array kVocabularyFiles = {"tokenizer.json", "vocab.txt", "vocab.json",
+                                                "sentencepiece.bpe.model", "spiece.model"};
 
 /// The tokenizer.json, else the vocab.txt, else another file that Tokenizer::from_file() reads,
 /// beside (companion_file()) a model; empty if there is none.

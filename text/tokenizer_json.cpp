@@ -91,13 +91,10 @@ AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
 
 /// Special tokens must be in the vocabulary.
 void check_special(const JsonNode& node, const Pipeline& pipeline) {
-  const SpecialTokens& special = pipeline.post_processor.special;
-  for (const auto* ids : {&special.before, &special.after, &special.pair_before,
-                          &special.pair_between, &special.pair_after})
-    for (const std::int32_t id : *ids)
-      if (pipeline.token_of(id) == nullptr)
-        node.fail("adds token id {}, which is not in the vocabulary of {} tokens", id,
-                  pipeline.size());
+  for (const std::int32_t id : pipeline.post_processor.special.all_ids())
+    if (pipeline.token_of(id) == nullptr)
+      node.fail("adds token id {}, which is not in the vocabulary of {} tokens", id,
+                pipeline.size());
 }
 
 /// For files that leave it to the reader.

@@ -5,10 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,8 +16,10 @@
 #include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 #include "text/base/companion_files.hpp"
+#include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
 #include "text/base/json_node.hpp"
+#include "text/model_tokenizer.hpp"
 #include "text/tokenizer_files.hpp"
 
 namespace bertcl::quant {
@@ -29,15 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 9> kTokenizerFiles = {"vocab.txt",
-                                                        "tokenizer.json",
-                                                        "tokenizer_config.json",
-                                                        "special_tokens_map.json",
-                                                        "added_tokens.json",
-                                                        "vocab.json",
-                                                        "merges.txt",
-                                                        "sentencepiece.bpe.model",
-                                                        "spiece.model"};
+/// Of tokenizers, beside text::kVocabularyFiles.
+constexpr std::array<const char*, 4> kTokenizerFiles = {
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"};
 constexpr const char* kConfig = "config.json";
 /// Of sentence-transformers (tasks/model_files/embedding_files.hpp).
 constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooling/config.json",
@@ -46,7 +38,8 @@ constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooli
 
 /// Of any model, without the Dense modules.
 std::vector<std::string> usual_names() {
-  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
+  std::vector<std::string> names(text::kVocabularyFiles.begin(), text::kVocabularyFiles.end());
+  names.insert(names.end(), kTokenizerFiles.begin(), kTokenizerFiles.end());
   names.emplace_back(kConfig);
   names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
   return names;
@@ -80,14 +73,6 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-/// Byte for byte, a byte order mark included.
-std::string read_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail("{}: cannot read: {}", path.string(), std::strerror(errno));
-  return content;
-}
-
 /// From the name that a companion has beside a model to where it lies now.
 std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::path& vocabulary) {
   std::map<std::string, fs::path> found;
@@ -103,12 +88,11 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   for (const char* name : kTokenizerFiles)
     take(name,
          vocabulary.empty() ? text::companion_file(model, name) : folder_of(vocabulary) / name);
-  if (vocabulary.empty()) return found;
-  // One of them is the vocabulary, the others may be of any model.
-  for (const char* name :
-       {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-    found.erase(name);
-  const std::string content = read_bytes(vocabulary);
+  if (vocabulary.empty()) {
+    for (const char* name : text::kVocabularyFiles) take(name, text::companion_file(model, name));
+    return found;
+  }
+  const std::string content = text::read_bytes(vocabulary);
   const bool merges = vocabulary.filename() == "vocab.json" && found.contains("merges.txt");
   if (!merges) found.erase("merges.txt");
   found[merges                             ? "vocab.json"
@@ -157,7 +141,8 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
   for (const auto& [name, from] : companions) {
     const fs::path to = folder / name;
     if (fs::exists(to, ignored)) {
-      if (fs::equivalent(from, to, ignored) || read_bytes(from) == read_bytes(to)) continue;
+      if (fs::equivalent(from, to, ignored) || text::read_bytes(from) == text::read_bytes(to))
+        continue;
       if (!replace)
         refuse(fmt::format("{} differs from {}", to.string(), from.string()),
                ", replace that file with " + option_name("force"));
@@ -180,7 +165,7 @@ std::vector<std::string> Companions::copy(WrittenFiles& written) const {
                               failed.message()),
                   ErrorCode::io);
     written.add_new(file.to);
-    write_file(file.to, read_bytes(file.from));
+    write_file(file.to, text::read_bytes(file.from));
     names.push_back(file.name);
   }
   return names;

@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "text/base/file.hpp"
+
 namespace bertcl::tasks {
 
 void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentences) {
@@ -13,7 +15,7 @@ void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentenc
   text::each_line(file.content, [&](std::string_view line, std::size_t number) {
     line = text::trimmed(line);
     // The development file of WNUT17 ends in a byte order mark.
-    if (line.empty() || line == "\xEF\xBB\xBF" || line.starts_with("-DOCSTART-")) {
+    if (line.empty() || line == text::kByteOrderMark || line.starts_with("-DOCSTART-")) {
       open = false;
       return;
     }

@@ -19,7 +19,6 @@ namespace bertcl::text {
 
 namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// Throws Error where the file begins with a byte order mark of UTF-16, or where every other byte
 /// is 0, which is UTF-8 as well.
@@ -102,8 +101,8 @@ DataFile read_utf8(const std::filesystem::path& path) {
 Form form_of(const std::filesystem::path& path, std::string_view content) {
   const std::string extension = lower_ascii(path.extension().string());
   const bool is_json = extension == ".json";
-  const bool marked_twice = content.starts_with(kByteOrderMark);  // which JSON may be
-  const std::string_view text = trimmed(content.substr(marked_twice ? kByteOrderMark.size() : 0));
+  // JSON may be marked twice.
+  const std::string_view text = trimmed(without_byte_order_mark(content));
   const std::string_view first = trimmed(text.substr(0, text.find('\n')));
   const std::string_view inside = trimmed(text.substr(text.empty() ? 0 : 1));
   if (text.starts_with('[')) {

@@ -14,7 +14,7 @@
 
 namespace bertcl::text {
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_bytes(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory, expected a file", path.string()), ErrorCode::io);
@@ -25,7 +25,12 @@ std::string read_file(const std::filesystem::path& path) {
                 ErrorCode::io);
   std::string content{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()), ErrorCode::io);
-  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // byte order mark
+  return content;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::string content = read_bytes(path);
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
   return content;
 }
 

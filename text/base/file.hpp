@@ -3,10 +3,19 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace bertcl::text {
 
-/// Content of a file, without a byte order mark. Throws Error that names it.
+/// That of UTF-8, which a text may begin with.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  return text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+}
+
+/// Content of a file, byte for byte. Throws Error that names it.
+std::string read_bytes(const std::filesystem::path& path);
+/// The same without a byte order mark.
 std::string read_file(const std::filesystem::path& path);
 
 /// Throws Error that names the file if it is a pipe, a device or the like: the files of a model are

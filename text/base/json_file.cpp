@@ -114,8 +114,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
 }
 
 bool begins_as_object(std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // which the parser skips, too
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  text = without_byte_order_mark(text);  // which the parser skips, too
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   return begin != std::string_view::npos && text[begin] == '{';
 }
