@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "support/best_indexes.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 #include "text/base/unicode.hpp"
@@ -179,26 +179,12 @@ void set_probabilities(std::vector<NBestEntry>& entries) {
 
 }  // namespace
 
-std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count) {
-  std::vector<std::size_t> indexes(values.size());
-  std::iota(indexes.begin(), indexes.end(), std::size_t{0});
-  count = std::min(count, indexes.size());
-  const auto middle = indexes.begin() + static_cast<std::ptrdiff_t>(count);
-  const auto order = [&](std::size_t i) {  // NaN last: comparisons with it order nothing
-    return std::isnan(values[i]) ? -std::numeric_limits<float>::infinity() : values[i];
-  };
-  std::partial_sort(indexes.begin(), middle, indexes.end(), [&](std::size_t a, std::size_t b) {
-    return order(a) > order(b) || (order(a) == order(b) && a < b);
-  });
-  indexes.resize(count);
-  return indexes;
-}
-
 void check(const PredictionOptions& options) {
   if (options.n_best_size < 1 || options.max_answer_length < 1)
     fail("{} {} and {} {} must be at least 1", option_name("n-best"), options.n_best_size,
          option_name("max-answer-length"), options.max_answer_length);
-  if (std::isnan(options.null_score_diff_threshold)) throw Error("the null threshold is NaN");
+  if (std::isnan(options.null_score_diff_threshold))
+    fail("{} is NaN", option_name("null-threshold"));
 }
 
 Prediction predict(const Document& document, std::span<const WindowLogits> windows,

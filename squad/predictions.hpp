@@ -62,9 +62,6 @@ void check(const PredictionOptions& options);
 Prediction predict(const Document& document, std::span<const WindowLogits> windows,
                    const text::Tokenizer& tokenizer, const PredictionOptions& options);
 
-/// Indexes of the `count` largest values, largest first; equal values by lower index.
-std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count);
-
 /// Part of `original` that reads `prediction` once tokenized; none where the two cannot be aligned.
 /// `prediction` is word pieces joined to words. (run_squad.py, get_final_text.)
 /// The first such part after `before`, the word pieces that `original` begins with; an empty one

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/best_indexes.hpp"
 #include "text/base/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -62,14 +63,7 @@ std::vector<std::size_t> Bm25::best(std::string_view query, std::size_t top_k) c
       scores[posting.text] += idf * count / (count + norms_[posting.text]);
     }
   }
-  std::vector<std::size_t> order(norms_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top_k, order.size()));
-  std::partial_sort(order.begin(), end, order.end(), [&](std::size_t a, std::size_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  });
-  order.erase(end, order.end());
-  return order;
+  return best_indexes(std::span<const double>(scores), top_k);
 }
 
 }  // namespace bertcl::tasks

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+
+#include "support/best_indexes.hpp"
 
 namespace bertcl::tasks {
 
@@ -29,17 +30,9 @@ std::vector<float> class_scores(std::span<const float> logits, Activation activa
 }
 
 std::vector<ClassScore> best_classes(std::span<const float> scores, std::size_t count) {
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  count = std::min(count, order.size());
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
-  std::partial_sort(order.begin(), middle, order.end(), [&](std::size_t a, std::size_t b) {
-    if (std::isnan(scores[a]) != std::isnan(scores[b])) return std::isnan(scores[b]);
-    if (scores[a] > scores[b] || scores[b] > scores[a]) return scores[a] > scores[b];
-    return a < b;
-  });
   std::vector<ClassScore> best;
-  for (std::size_t i = 0; i < count; ++i) best.push_back({order[i], scores[order[i]]});
+  for (const std::size_t label : best_indexes(scores, count))
+    best.push_back({label, scores[label]});
   return best;
 }
 

@@ -56,6 +56,10 @@ Tag parse_tag(std::string_view text) {
   return {'I', text};
 }
 
+struct Counts {
+  std::size_t right = 0, all = 0;  // all: as often as predicted, and as in the reference
+};
+
 }  // namespace
 
 double accuracy(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference) {
@@ -67,9 +71,6 @@ double accuracy(std::span<const std::int64_t> predicted, std::span<const std::in
 
 double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference) {
   check_sizes(predicted.size(), reference.size(), 1);
-  struct Counts {
-    std::size_t right = 0, all = 0;  // all: as often as predicted, and as in the reference
-  };
   std::map<std::int64_t, Counts> classes;
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     ++classes[predicted[i]].all;
@@ -83,9 +84,6 @@ double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::in
 
 LabelScores label_scores(const LabelSets& predicted, const LabelSets& reference) {
   check_sizes(predicted.size(), reference.size(), 1);
-  struct Counts {
-    std::size_t right = 0, all = 0;  // all: as often as predicted, and as in the reference
-  };
   std::map<std::size_t, Counts> classes;
   Counts total;
   std::size_t equal = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/best_indexes.hpp"
 #include "tests/squad/support.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -63,10 +64,11 @@ std::vector<std::string> texts(const Prediction& prediction) {
 }
 
 TEST(BestIndexes, EqualValuesRankByLowerIndex) {
-  const std::vector<float> values = {1, 3, 2, 3, 1, 3};
+  const std::vector<float> all = {1, 3, 2, 3, 1, 3, NAN};
+  const std::span<const float> values = all;
   EXPECT_THAT(best_indexes(values, 4), ElementsAre(1, 3, 5, 2));
-  EXPECT_THAT(best_indexes(values, 9), ElementsAre(1, 3, 5, 2, 0, 4));
-  EXPECT_THAT(best_indexes({}, 3), ElementsAre());
+  EXPECT_THAT(best_indexes(values, 9), ElementsAre(1, 3, 5, 2, 0, 4, 6));
+  EXPECT_THAT(best_indexes(values.first(0), 3), ElementsAre());
 }
 
 TEST(Predict, TheBestSumWins) {
