@@ -98,8 +98,14 @@ bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm
   return c::guarded([&] {
     const bertcl_gemm_desc given = c::read(desc, "desc");
     const char* activation = name_of_activation(given.activation);
-    if (!activation) throw bertcl::Error("unknown activation");
-    if (!is_type(given.a_type) || !is_type(given.out_type)) throw bertcl::Error("unknown type");
+    if (!activation)
+      bertcl::fail("activation is {}, expected 0 to {}", static_cast<int>(given.activation),
+                   static_cast<int>(BERTCL_ACTIVATION_TANH));
+    for (const auto& [field, type] :
+         {std::pair("a_type", given.a_type), std::pair("out_type", given.out_type)})
+      if (!is_type(type))
+        bertcl::fail("{} is {}, expected {} to {}", field, static_cast<int>(type),
+                     static_cast<int>(BERTCL_F32), static_cast<int>(BERTCL_BOOL));
     bertcl::runtime::GemmDesc all{.a_type = static_cast<bertcl::ir::DType>(given.a_type),
                                   .out_type = static_cast<bertcl::ir::DType>(given.out_type),
                                   .a_zero_point = given.a_zero_point,

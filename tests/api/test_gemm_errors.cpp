@@ -166,8 +166,10 @@ TEST_F(GemmErrors, Desc) {
   using Desc = bertcl_gemm_desc;
   EXPECT_THAT(of_gemm([](Desc& d) { d.a_type = BERTCL_F32; }), HasSubstr("a is f32"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = BERTCL_F16; }), HasSubstr("out is f16"));
-  EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = 99; }), HasSubstr("unknown type"));
-  EXPECT_THAT(of_gemm([](Desc& d) { d.activation = 5; }), HasSubstr("unknown activation"));
+  EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = 99; }),
+              HasSubstr("out_type is 99, expected 0 to"));
+  EXPECT_THAT(of_gemm([](Desc& d) { d.activation = 5; }),
+              HasSubstr("activation is 5, expected 0 to 4"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.a_zero_point = 256; }), HasSubstr("256 for a"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.a_type = BERTCL_I8, d.a_zero_point = 128; }),
               HasSubstr("128 for a"));
