@@ -145,9 +145,10 @@ void attention(benchmark::State& state, const Variant& variant, int batch, int s
                                                      .score_high = 0});
   else
     set(bertcl::kernels::AttentionFloat<KernelArgument>{.scale = 0.125f});
-  measure(state, kernel,
-          {ceil_div(seq, block_rows), static_cast<size_t>(heads), static_cast<size_t>(batch)},
-          4.0 * batch * seq * seq * hidden, "gops");
+  measure(
+      state, kernel,
+      {ceil_div<size_t>(seq, block_rows), static_cast<size_t>(heads), static_cast<size_t>(batch)},
+      4.0 * batch * seq * seq * hidden, "gops");
 }
 
 constexpr int kRows = 3072, kHidden = 768, kCount = kRows * kHidden, kRowsPerItem = 8,

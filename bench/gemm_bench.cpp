@@ -163,8 +163,8 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
                                                                   .has_bias = 1,
                                                                   .activation = activation});
   }
-  const std::array<size_t, 3> grid = {ceil_div(M, tiles.tile_rows), ceil_div(N, tiles.tile_columns),
-                                      1};
+  const std::array<size_t, 3> grid = {ceil_div<size_t>(M, tiles.tile_rows),
+                                      ceil_div<size_t>(N, tiles.tile_columns), 1};
   const int launches = enough_launches(kernel, grid);
   // The counters tell of the fastest repetition: other load on the machine only ever adds time.
   double best = 1e9;

@@ -14,15 +14,14 @@
 #include "opencl/context.hpp"
 #include "opencl/queue.hpp"
 #include "opencl/upload.hpp"
+#include "support/ceil_div.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::bench {
 
-inline std::shared_ptr<opencl::Context> context;  // while main_of() runs
+using bertcl::ceil_div;
 
-inline std::size_t ceil_div(std::size_t value, std::size_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
+inline std::shared_ptr<opencl::Context> context;  // while main_of() runs
 
 template <typename T>
 opencl::Buffer upload(const std::vector<T>& values) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "support/parse_number.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/measure/peaks.hpp"
 #include "tools/measure/roofline.hpp"
@@ -30,10 +31,11 @@ namespace {
 using namespace bertcl;
 
 void print_shape(runtime::Session& session, const tools::Peaks& peaks, const std::string& shape) {
-  const auto x = shape.find('x');
-  if (x == std::string::npos) throw std::runtime_error(shape + ": a shape is written 8x128");
-  const int batch = std::stoi(shape.substr(0, x)), seq = std::stoi(shape.substr(x + 1));
-  const tools::BatchSize size = tools::batch_size(session, batch, seq);
+  const auto x = std::min(shape.find('x'), shape.size() - 1);
+  const auto batch = parse_number<int>(shape.substr(0, x)),
+             seq = parse_number<int>(shape.substr(x + 1));
+  if (!batch || !seq) throw std::runtime_error(shape + ": a shape is written 8x128");
+  const tools::BatchSize size = tools::batch_size(session, *batch, *seq);
   const runtime::Tensors inputs = tools::random_inputs(session, size, 20000);
   for (int i = 0; i < 3; ++i) session.run(inputs);
   const std::vector<tools::StepTime> steps =

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens per second over questions as they come: real lengths, batches as read, without padding.
 //
-//   build/bench/bench_stream model.onnx data.json vocab.txt [windows [batch [precision
-//   [rounds [padded]]]]]
+//   build/bench/bench_stream model.onnx data.json vocab.txt --windows 200 --batch 8
 //
 // Of the batches that the windows of all questions make as read (384 tokens at most, stride 128),
-// it takes some at equal distances, about `windows` windows in all: data sets are ordered, and the
+// it takes some at equal distances, about --windows in all: data sets are ordered, and the
 // first batches are not like the others. Prints JSON: the length of every window, and the seconds
-// of each round over them. bench/compare gives the same lengths to other engines. With `padded`
-// every window is padded to 384 tokens and the padding is computed as well, which is what an engine
-// of one fixed shape does. BERTCL_DEVICE names the device.
+// of each round over them. bench/compare gives the same lengths to other engines. With
+// --keep-padding every window is padded to 384 tokens and the padding is computed as well, which is
+// what an engine of one fixed shape does. BERTCL_DEVICE names the device.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "ir/input_role.hpp"
-#include "ops/precision.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "support/ceil_div.hpp"
@@ -32,8 +31,6 @@
 namespace {
 
 using namespace bertcl;
-
-constexpr std::size_t kLongest = 384;  // tokens of a window: the default of FeatureOptions
 
 /// The windows under the names that the model gives its inputs, in rows of `seq` tokens.
 runtime::Tensors inputs_of(const runtime::Session& session,
@@ -73,29 +70,25 @@ std::vector<std::vector<std::size_t>> choose_batches(std::size_t count, std::siz
   return batches;
 }
 
-int run(std::span<char*> arguments) {
-  const auto given = [&](std::size_t i, const char* default_value) {
-    return std::string(i < arguments.size() ? arguments[i] : default_value);
-  };
-  const auto wanted = static_cast<std::size_t>(std::stoul(given(4, "200")));
-  const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));
-  tools::ModelOptions options;
-  const auto precision = ops::precision_named(given(6, "fp32"));
-  if (!precision) throw Error("unknown precision (choose from fp32, fp16, bf16)");
-  options.precision = *precision;
-  const int rounds = std::stoi(given(7, "3"));
-  options.keep_padding = given(8, "") == "padded";
+struct StreamOptions : tools::ModelOptions {
+  std::string model, data, vocabulary;
+  std::size_t windows = 200, batch = 8;
+  int rounds = 3;
+};
 
-  const squad::Dataset data = squad::load_dataset(arguments[2]);
-  const auto tokenizer = text::Tokenizer::from_file(arguments[3]);
-  const std::vector<squad::Feature> features = squad::make_features(data, tokenizer, {});
-  runtime::Session session = tools::load_model(arguments[1], options);
+void run(const StreamOptions& options) {
+  const squad::FeatureOptions windows_of;
+  const squad::Dataset data = squad::load_dataset(options.data);
+  const auto tokenizer = text::Tokenizer::from_file(options.vocabulary);
+  const std::vector<squad::Feature> features = squad::make_features(data, tokenizer, windows_of);
+  runtime::Session session = tools::load_model(options.model, options);
 
   std::vector<runtime::Tensors> batches;
   nlohmann::json result;
-  for (const auto& windows : choose_batches(features.size(), size, wanted)) {
+  for (const auto& windows : choose_batches(features.size(), options.batch, options.windows)) {
     std::vector<const squad::Feature*> chosen;
-    std::size_t longest = options.keep_padding ? kLongest : 0;
+    std::size_t longest =
+        options.keep_padding ? static_cast<std::size_t>(windows_of.max_seq_length) : 0;
     for (const std::size_t window : windows) {
       chosen.push_back(&features[window]);
       longest = std::max(longest, features[window].length());
@@ -103,27 +96,33 @@ int run(std::span<char*> arguments) {
     }
     batches.push_back(inputs_of(session, chosen, longest));
   }
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < options.rounds; ++round) {  // the first one warms up
     const Stopwatch clock;
     for (const runtime::Tensors& batch : batches) session.run(batch);
     const double seconds = clock.seconds();
     if (round >= 0) result["seconds"].push_back(seconds);
   }
   fmt::print("{}\n", result.dump());
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    fmt::print(stderr,
-               "usage: bench_stream MODEL DATA VOCABULARY [WINDOWS [BATCH [PRECISION [ROUNDS "
-               "[padded]]]]]\n");
-    return 2;
-  }
+  StreamOptions options;
+  CLI::App program("Tokens per second over questions as they come");
+  program.add_option("MODEL", options.model)->required();
+  program.add_option("DATA", options.data, "SQuAD file")->required();
+  program.add_option("VOCABULARY", options.vocabulary)->required();
+  program.add_option("--windows", options.windows, "About as many in all")->capture_default_str();
+  program.add_option("--batch", options.batch)->capture_default_str();
+  program.add_option("--rounds", options.rounds)->capture_default_str();
+  program.add_flag("--keep-padding", options.keep_padding, "Compute windows of 384 tokens");
+  tools::add_precision_option(program, options.precision,
+                              "Float GEMMs, as `bertcl bench` has them");
+  CLI11_PARSE(program, argc, argv);
   try {
-    return run({argv, static_cast<std::size_t>(argc)});
+    run(options);
+    return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_stream: {}\n", error.what());
     return 1;

@@ -178,9 +178,9 @@ class Stream(Measurement):
         if self.engine == "bertcl":
             os.environ["POCL_MAX_PTHREAD_COUNT"] = str(self.options.threads)
             result = self.measured([
-                ROOT / "build/bench/bench_stream", self.model, self.options.data, VOCABULARY, self.options.stream, 8,
-                "fp32" if self.precision == "int8" else self.precision, 1,
-                "padded" if self.order == "padded to 384" else ""])
+                ROOT / "build/bench/bench_stream", self.model, self.options.data, VOCABULARY,
+                "--windows", self.options.stream, "--rounds", 1, *own_precision(self.precision),
+                *(["--keep-padding"] if self.order == "padded to 384" else [])])
             self.inputs.write_text(json.dumps(result["lengths"]))
             self.rounds.append(1e3 * result["seconds"][0])
         else:

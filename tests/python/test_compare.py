@@ -151,7 +151,7 @@ class Streams(unittest.TestCase):
         for windows in (1, 40, 100000):
             done = subprocess.run(
                 [BERTCL.parent / "bench" / "bench_stream", model, ROOT / "data" / "sample-v2.0.json",
-                 ROOT / "models" / "minilm-l6-squad" / "vocab.txt", str(windows), "8", "fp32", "1"],
+                 ROOT / "models" / "minilm-l6-squad" / "vocab.txt", "--windows", str(windows), "--rounds", "1"],
                 capture_output=True, text=True, check=True)
             lengths[windows] = json.loads(done.stdout)["lengths"]
         batches = [lengths[100000][first:first + 8] for first in range(0, len(lengths[100000]), 8)]
