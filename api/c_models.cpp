@@ -154,13 +154,11 @@ bertcl_status bertcl_quantize(const char* model, const char* output, const char*
   if (!model || !output || !data) return refuse("model, output and data must not be NULL");
   return guarded([&] {
     const bertcl_quantize_options given = read_options(options);
-    std::size_t samples = 128;
-    int max_length = 384;
-    set_positive(samples, given.samples, "samples");
-    set_positive(max_length, given.max_length, "max_length");
+    bertcl::SampleOptions samples;
+    set_positive(samples.count, given.samples, "samples");
+    set_positive(samples.max_length, given.max_length, "max_length");
     const bertcl::Tokenizer tokenizer = tokenizer_of(given.vocabulary, model);
-    quantize(model, output, bertcl::read_squad_samples(data, tokenizer, samples, max_length), given,
-             report);
+    quantize(model, output, bertcl::read_samples(data, tokenizer, samples), given, report);
   });
 }
 

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/check_not_negative.hpp"
 #include "api/evaluation.hpp"
-#include "api/option_checks.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/pooling.hpp"
@@ -19,12 +20,11 @@
 #include "support/with_code.hpp"
 #include "tasks/features.hpp"
 #include "tasks/model_files/embedding_files.hpp"
+#include "tasks/model_files/model_config.hpp"
 #include "text/run_rows.hpp"
 
 namespace bertcl {
 namespace {
-
-constexpr std::int64_t kLongest = 512;  // tokens, for a model that sets no limit
 
 std::int64_t dimensions_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
@@ -66,9 +66,9 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
   return translate_exceptions([&] {
     check_not_negative("max-length", options.max_length, "what the model takes");
     const std::int64_t dimensions = dimensions_of(session);
-    const std::int64_t limit = session.info().max_length;
-    std::int64_t max_length = options.max_length > 0 ? options.max_length : kLongest;
-    if (limit > 0) max_length = options.max_length > 0 ? std::min(max_length, limit) : limit;
+    const std::int64_t max_length = tasks::longest_text(
+        options.max_length > 0 ? std::optional(options.max_length) : std::nullopt,
+        session.info().max_length);
     std::vector<std::string> prompted;
     for (const std::string& text : texts)
       prompted.push_back(tasks::embedded_text(options.prompt + text, options.lower_case));

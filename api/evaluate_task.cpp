@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/boundary.hpp"
+#include "api/check_not_negative.hpp"
 #include "api/evaluation.hpp"
-#include "api/option_checks.hpp"
 #include "api/session_impl.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
@@ -90,7 +90,7 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     tasks::EvaluateOptions all;
     all.encode = {options.max_length > 0
                       ? options.max_length
-                      : embedding.files.longest_text(static_cast<int>(session.info().max_length)),
+                      : tasks::longest_text(embedding.files.max_length, session.info().max_length),
                   options.windows, embedding.files.lower_case};
     all.batches = tasks::usual_batches(items->head());
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;

@@ -15,6 +15,7 @@
 #include "support/json_text.hpp"
 #include "support/with_code.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/model_files/model_config.hpp"
 #include "tasks/report.hpp"
 
 namespace bertcl {
@@ -26,9 +27,7 @@ void check_sizes(const ModelInfo& info, const text::Tokenizer& tokenizer, int ma
     throw Error("the tokenizer has " + std::to_string(tokens) +
                 " tokens, the model's embedding table " + std::to_string(info.vocab_size) +
                 " rows; use the tokenizer that belongs to this model");
-  if (info.max_length > 0 && max_length > info.max_length)
-    throw Error("sequences of " + std::to_string(max_length) +
-                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
+  tasks::check_length(max_length, info.max_length);
 }
 
 }  // namespace

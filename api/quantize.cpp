@@ -56,16 +56,11 @@ quant::Options to_quant(const QuantizeOptions& options, const quant::JobOptions&
   return all;
 }
 
-/// Throws Error unless there is one source of ranges.
-void check_source(const quant::JobOptions& job, const Sequences& samples) {
+void check_sources(const quant::JobOptions& job, const Sequences& samples) {
   if (job.per_token && !job.dynamic) throw Error("per_token requires dynamic");
   if (!job.table_format.empty() && job.write_table.empty())
     throw Error("table_format requires write_table");
-  if (job.dynamic && !(job.read_table.empty() && job.write_table.empty()))
-    throw Error(
-        "dynamic cannot be combined with tables: activation ranges are computed at run time");
-  if (!job.calibrates() && samples.count() > 0)
-    throw Error("samples cannot be combined with another source of ranges");
+  quant::check_source(job, "samples", samples.count() > 0);
   if (job.calibrates()) runtime::check({samples.ids, samples.token_type_ids, samples.offsets});
 }
 
@@ -146,7 +141,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
                         const QuantizeProgress& progress) {
   return translate_exceptions([&] {
     const quant::JobOptions job = job_of(options);
-    check_source(job, samples);
+    check_sources(job, samples);
     quant::Options all = to_quant(options, job);
     all.model = onnx_io::find_model(model);
     all.output = output;
@@ -158,7 +153,7 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     WrittenFiles written;
     const quant::JobResult made = quant::run_job(
         all, job, written, [&] { check_runs(all); },
-        [&] { return quant::quantize(all, samples_of(samples), tell); });
+        [&](const quant::Options& own) { return quant::quantize(own, samples_of(samples), tell); });
     QuantizeReport result = to_public(made);
     result.json = report_json(made, all, job);
     written.keep();

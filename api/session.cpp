@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "api/boundary.hpp"
-#include "api/option_checks.hpp"
+#include "api/check_not_negative.hpp"
 #include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/error.hpp"
@@ -58,23 +58,13 @@ Precision float_precision(const plan::Plan& plan) {
                                          : Precision::fp32;
 }
 
-/// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
-/// number; 0: no limit is known.
-std::int64_t longest_of(const plan::Plan& plan) {
-  const ir::Port* ids = runtime::find_ids(plan);
-  const std::int64_t fixed =
-      ids && ids->type.shape[1].is_constant() ? ids->type.shape[1].constant() : 0;
-  return fixed == 0 || plan.max_positions == 0 ? std::max(fixed, plan.max_positions)
-                                               : std::min(fixed, plan.max_positions);
-}
-
 ModelInfo info_of(const runtime::Session& session) {
   const plan::Plan& plan = session.plan();
   ModelInfo info;
   info.inputs = to_public(session.inputs());
   info.outputs = to_public(session.outputs());
   info.task = static_cast<Task>(runtime::task_of(plan));
-  info.max_length = longest_of(plan);
+  info.max_length = runtime::longest_sequence(plan);
   info.vocab_size = plan.word_rows;
   info.heads = plan.attention_heads;
   info.precision = float_precision(plan);

@@ -48,8 +48,8 @@ using Pairs = std::unique_ptr<OrtKeyValuePairs, decltype(OrtApi::ReleaseKeyValue
 struct Factory : OrtEpFactory {
   Factory(const Ort& o, const OrtLogger* l);
 
-  void list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made, size_t max,
-            size_t* made_count);
+  void list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** ep_devices,
+            size_t max, size_t* made_count);
   OrtEp* create(const OrtKeyValuePairs* const* metadata, size_t count,
                 const OrtSessionOptions* session, const OrtLogger* session_logger) const;
 
@@ -57,7 +57,7 @@ struct Factory : OrtEpFactory {
   const OrtLogger* logger;
 };
 
-void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** made,
+void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** ep_devices,
                    size_t max, size_t* made_count) {
   *made_count = 0;
   std::vector<opencl::DeviceInfo> opencl_devices;
@@ -78,7 +78,7 @@ void Factory::list(const OrtHardwareDevice* const* devices, size_t count, OrtEpD
     ort.api.AddKeyValuePair(pairs, kDeviceKey, std::to_string(matched[i]->index).c_str());
     ort.api.AddKeyValuePair(pairs, "opencl_name", matched[i]->name.c_str());
     ort.api.AddKeyValuePair(pairs, "opencl_platform", matched[i]->platform.c_str());
-    ort.check(ort.ep.CreateEpDevice(this, devices[i], pairs, nullptr, &made[*made_count]));
+    ort.check(ort.ep.CreateEpDevice(this, devices[i], pairs, nullptr, &ep_devices[*made_count]));
     ++*made_count;
   }
 }
@@ -120,10 +120,10 @@ Factory::Factory(const Ort& o, const OrtLogger* l) : OrtEpFactory{}, ort(o), log
   GetVendorId = [](const OrtEpFactory*) noexcept { return uint32_t{0}; };
   GetVersion = [](const OrtEpFactory*) noexcept { return BERTCL_VERSION; };
   GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices,
-                           size_t count, OrtEpDevice** made, size_t max,
+                           size_t count, OrtEpDevice** ep_devices, size_t max,
                            size_t* made_count) noexcept {
     Factory& factory = *static_cast<Factory*>(self);
-    return factory.ort.guard([&] { factory.list(devices, count, made, max, made_count); });
+    return factory.ort.guard([&] { factory.list(devices, count, ep_devices, max, made_count); });
   };
   CreateEp = [](OrtEpFactory* self, const OrtHardwareDevice* const*,
                 const OrtKeyValuePairs* const* metadata, size_t count,

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "quant/writing/companions.hpp"
+#include "support/fail.hpp"
+#include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::quant {
@@ -26,25 +28,27 @@ std::vector<std::string> leave_out_by_table(Options& options, const JobOptions& 
   return left;
 }
 
-/// Sets Options::before_output while it lives.
-class BeforeOutput {
- public:
-  BeforeOutput(Options& options, std::function<void(const Report&)> call) : options_(options) {
-    options_.before_output = std::move(call);
-  }
-  BeforeOutput(const BeforeOutput&) = delete;
-  BeforeOutput& operator=(const BeforeOutput&) = delete;
-  ~BeforeOutput() { options_.before_output = nullptr; }
-
- private:
-  Options& options_;
-};
-
 }  // namespace
 
-JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
+void check_source(const JobOptions& job, std::string_view data, bool has_data) {
+  const std::string samples = option_name(data), table = option_name("read-table"),
+                    dynamic = option_name("dynamic");
+  if (job.dynamic && (has_data || !job.read_table.empty() || !job.write_table.empty()))
+    fail("{} cannot be combined with {} or tables: activation ranges are computed at run time",
+         dynamic, samples);
+  if (job.calibrates() && !has_data)
+    fail(
+        "no source of ranges: give calibration data with {}, a table of ranges with {}, or {} to "
+        "compute them at run time",
+        samples, table, dynamic);
+  if (has_data && !job.read_table.empty())
+    fail("{} and {} cannot be combined: ranges are either calibrated or read from the table",
+         samples, table);
+}
+
+JobResult run_job(Options options, const JobOptions& job, WrittenFiles& written,
                   const std::function<void()>& check_runs,
-                  const std::function<Report()>& calibrate) {
+                  const std::function<Report(const Options&)>& calibrate) {
   JobResult result;
   result.left_out = leave_out_by_table(options, job);
   if (!job.write_table.empty())
@@ -56,19 +60,19 @@ JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written
   if (result.written_format) check_writable(job.write_table);
   if (!job.calibrates()) check_runs();
   add_model(written, options.output);
-  const BeforeOutput others(options, [&](const Report& report) {
+  options.before_output = [&](const Report& report) {
     if (companions) result.copied = companions->copy(written);
     if (!result.written_format) return;
     written.add_new(job.write_table);
     const auto table = scale_table_of(report);
     result.written_ranges = table.ranges.size();
     write_table(job.write_table, table, *result.written_format);
-  });
+  };
   if (job.dynamic) {
     result.report = quantize_dynamic(
         options, job.per_token ? ActivationScales::per_token : ActivationScales::per_tensor);
   } else if (job.calibrates()) {
-    result.report = calibrate();
+    result.report = calibrate(options);
   } else {
     const ReadTable read = read_table(job.read_table);
     result.read_format = read.format;

@@ -177,14 +177,18 @@ struct JobResult {
   std::size_t written_ranges = 0;                    ///< of that table
 };
 
+/// Throws Error unless there is one source of ranges, where `data`, an option of the caller, gives
+/// samples or not.
+void check_source(const JobOptions& job, std::string_view data, bool has_data);
+
 /// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.
-/// Smoothing and scales per channel, which tables exclude, are taken out of `options` first. Where
-/// the ranges come from samples, `calibrate` quantizes the model by these options. Else nothing
-/// would run it, so `check_runs` is called first, which throws if it cannot run. Throws Error
-/// before any work if a file cannot be written.
-JobResult run_job(Options& options, const JobOptions& job, WrittenFiles& written,
+/// Where the ranges come from samples, `calibrate` quantizes the model by the options that it gets:
+/// without smoothing and scales per channel where there are tables, which exclude them. Else
+/// nothing would run it, so `check_runs` is called first, which throws if it cannot run. Throws
+/// Error before any work if a file cannot be written.
+JobResult run_job(Options options, const JobOptions& job, WrittenFiles& written,
                   const std::function<void()>& check_runs,
-                  const std::function<Report()>& calibrate);
+                  const std::function<Report(const Options&)>& calibrate);
 
 /// What tables left out, which companions were copied, and the report.
 nlohmann::ordered_json to_json(const JobResult& result);

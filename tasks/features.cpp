@@ -118,6 +118,12 @@ Sequence encode_pair(std::string_view first, std::string_view second,
   return encode_pair(tokenizer.encode(first), tokenizer.encode(second), tokenizer, max_length);
 }
 
+Sequence encode_text(std::string_view text, const std::optional<std::string>& second,
+                     const text::Tokenizer& tokenizer, int max_length) {
+  return second ? encode_pair(text, *second, tokenizer, max_length)
+                : encode_text(text, tokenizer, max_length);
+}
+
 Sequence encode_pair(text::Tokens first, text::Tokens second, const text::Tokenizer& tokenizer,
                      int max_length, std::optional<bool> truncates_left) {
   const text::SpecialTokens& special = tokenizer.special();

@@ -66,6 +66,10 @@ Sequence encode_pair(std::string_view first, std::string_view second,
 Sequence encode_pair(text::Tokens first, text::Tokens second, const text::Tokenizer& tokenizer,
                      int max_length, std::optional<bool> truncates_left = {});
 
+/// encode_text() or, of two texts, encode_pair().
+Sequence encode_text(std::string_view text, const std::optional<std::string>& second,
+                     const text::Tokenizer& tokenizer, int max_length);
+
 /// A sentence that is given in words; the label of a word is that at its first word piece (BERT,
 /// section 5.3). A sentence that is too long gives several sequences, each of whole words; a word
 /// longer than a sequence is truncated. A word without word pieces is in no sequence.

@@ -18,7 +18,7 @@ namespace {
 /// Of a SQuAD file.
 QuestionParagraphs read_questions(const std::filesystem::path& path) {
   QuestionParagraphs data = answered_questions(squad::load_dataset(path));
-  if (data.questions.empty()) throw Error(path.string() + ": holds no question with an answer");
+  if (data.questions.empty()) throw Error(path.string() + ": contains no question with an answer");
   return data;
 }
 
@@ -67,8 +67,7 @@ std::unique_ptr<Task> load_items(const std::string& task, const std::filesystem:
   }
   if (task == kFillMask || task == kSimilarity)
     return load_task({task, path}, vocabulary, {}, IdRule::any);
-  fail("unknown task '{}'{}", task,
-       suggestion(task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText}));
+  fail("unknown task '{}'{}", task, suggestion(task, kCalibrationTasks));
 }
 
 FirstSequences of_texts(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
@@ -76,8 +75,7 @@ FirstSequences of_texts(const std::filesystem::path& path, const text::Tokenizer
   auto texts = std::make_shared<const std::vector<TextOrPair>>(read_texts_or_pairs(path));
   const auto sequence = [texts, &tokenizer, length](std::size_t item) {
     const TextOrPair& text = (*texts)[item];
-    return std::optional(text.second ? encode_pair(text.text, *text.second, tokenizer, length)
-                                     : encode_text(text.text, tokenizer, length));
+    return std::optional(encode_text(text.text, text.second, tokenizer, length));
   };
   return {texts->size(), "texts", sequence, nullptr};
 }
@@ -105,8 +103,7 @@ std::unique_ptr<Task> load_task(const TaskData& data, std::size_t vocabulary,
     return similarity_task(chosen(read_scored_pairs(path, rule), choice), data.embeds);
   if (name == kRetrieval) return retrieval_task(read_questions(path), data.prompts);
   if (name == kReranking) return reranking_task(read_questions(path));
-  fail("unknown task '{}'{}", name,
-       suggestion(name, {kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking}));
+  fail("unknown task '{}'{}", name, suggestion(name, kEvaluatedTasks));
 }
 
 QuestionParagraphs answered_questions(const squad::Dataset& dataset) {

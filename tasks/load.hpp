@@ -27,6 +27,11 @@ inline constexpr const char* kRetrieval = "retrieval";
 inline constexpr const char* kReranking = "reranking";
 inline constexpr const char* kText = "text";  // any texts, to calibrate on
 
+inline const std::vector<std::string> kEvaluatedTasks = {
+    kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking};
+inline const std::vector<std::string> kCalibrationTasks = {kQuestionAnswering, kClassify,   kTag,
+                                                           kFillMask,          kSimilarity, kText};
+
 /// A task other than question answering.
 struct TaskData {
   std::string name;

@@ -72,6 +72,14 @@ const ir::Port& ids_of(const plan::Plan& plan) {
   throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
 }
 
+std::int64_t longest_sequence(const plan::Plan& plan) {
+  const ir::Port* ids = find_ids(plan);
+  const std::int64_t fixed =
+      ids && ids->type.shape[1].is_constant() ? ids->type.shape[1].constant() : 0;
+  return fixed == 0 || plan.max_positions == 0 ? std::max(fixed, plan.max_positions)
+                                               : std::min(fixed, plan.max_positions);
+}
+
 bool ignores_padding(const plan::Plan& plan) {
   return has_mask(plan) &&
          (plan.compared_pad_ids.empty() ||

@@ -23,6 +23,10 @@ const ir::Port* find_ids(const plan::Plan& plan);
 /// The same; throws Error where it has none.
 const ir::Port& ids_of(const plan::Plan& plan);
 
+/// Tokens of the longest sequence, by the positions and by the ids where the file fixes their
+/// number; 0: no limit is known.
+std::int64_t longest_sequence(const plan::Plan& plan);
+
 /// True if rows of padding change nothing in those of tokens: the model has a mask, and where it
 /// reads ids to find padding, that of the plan is one of those that it looks for.
 bool ignores_padding(const plan::Plan& plan);

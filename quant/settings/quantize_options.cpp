@@ -16,15 +16,11 @@
 
 #include "quant/placement/operators.hpp"
 #include "quant/presets.hpp"
-#include "quant/settings/option_checks.hpp"
-#include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::quant {
 namespace {
-
-template <class T>
-using Choices = std::vector<std::pair<std::string, T>>;
 
 const Choices<Place> kPlaces = {{"linear", Place::linear},
                                 {"scores", Place::scores},
@@ -46,16 +42,9 @@ const Choices<Softmax> kSoftmax = {{"unnormalized", Softmax::unnormalized},
 const Choices<WeightScale> kWeightScales = {{"max", WeightScale::max}, {"mse", WeightScale::mse}};
 const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
 
-template <class T>
-std::vector<std::string> names_of(const Choices<T>& choices) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : choices) names.push_back(name);
-  return names;
-}
-
 /// The names of methods or presets.
 template <class T>
-std::vector<std::string> names_of(std::span<const T> items) {
+std::vector<std::string> names_in(std::span<const T> items) {
   std::vector<std::string> names;
   for (const T& item : items) names.emplace_back(item.name);
   return names;
@@ -65,23 +54,6 @@ std::string summaries_of(std::span<const T> items) {
   std::string lines;
   for (const T& item : items) lines += fmt::format("\n{}: {}", item.name, item.summary);
   return lines;
-}
-
-template <class T>
-T chosen(const Choices<T>& choices, const std::string& name) {
-  for (const auto& [known, value] : choices)
-    if (known == name) return value;
-  fail("unknown value '{}' (choose from {})", name, fmt::join(names_of(choices), ", "));
-}
-
-/// A choice that sets something else than a string.
-template <class T, class Set>
-CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choices<T>& choices,
-                        Set set, const std::string& help) {
-  return one_of(
-      command.add_option_function<std::string>(
-          name, [&choices, set](const std::string& text) { set(chosen(choices, text)); }, help),
-      names_of(choices));
 }
 
 /// Other tools' name of i8, s8, is taken, too.
@@ -101,8 +73,8 @@ void set_axis(Options& options, const std::string& text) {
   if (op.empty() || !axis)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
   if (const auto known = weight_operators(); std::ranges::find(known, op) == known.end())
-    throw CLI::ValidationError(
-        "--axis", fmt::format("'{}' has no weights (choose from {})", op, fmt::join(known, ", ")));
+    throw CLI::ValidationError("--axis",
+                               fmt::format("'{}' has no weights{}", op, suggestion(op, known)));
   options.weights.axes[op] = *axis;
 }
 
@@ -177,7 +149,7 @@ void add_method_options(CLI::App& command, Options& options) {
   MethodOptions& method = options.method_options;
   one_of(command.add_option("--method", options.method,
                             "How activation ranges are chosen:" + summaries_of(methods())),
-         names_of(methods()));
+         names_in(methods()));
   add_switch(
       command, "--two-sided,!--absolute", [&method](bool yes) { method.symmetric = !yes; },
       "Choose each end of the range separately, or -a .. a from magnitudes. By "
@@ -349,7 +321,7 @@ void add_quantizer_options(CLI::App& command, Options& options, MarkedOptions& m
   one_of(command.add_option_function<std::string>(
              "--preset", [&](const std::string& name) { options = preset(name).options(); },
              "Sets of options, which other options override:" + summaries_of(presets())),
-         names_of(presets()))
+         names_in(presets()))
       ->default_str("default");
   add_placement_options(command, options.placement, marked);
   add_calibration_options(command, options, marked);

@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "squad/dataset.hpp"
+#include "support/comma_list.hpp"
 #include "tasks/data/conll.hpp"
 #include "tasks/data/read_tables.hpp"
 #include "text/base/data_file.hpp"
@@ -126,13 +127,9 @@ void each_text(const text::DataFile& file, const std::string& hint, const Take& 
 }  // namespace
 
 std::vector<std::string> split_labels(std::string_view text) {
-  std::vector<std::string> labels;
-  if (text::is_blank(text)) return labels;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    labels.emplace_back(text::trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  if (text::is_blank(text)) return {};
+  std::vector<std::string> labels = comma_list(text);
+  for (std::string& label : labels) label = std::string(text::trimmed(label));
   return labels;
 }
 
@@ -212,7 +209,7 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path, IdRul
   }
   if (std::ranges::all_of(sentences,
                           [](const TaggedSentence& sentence) { return sentence.words.empty(); }))
-    throw Error(file.name + ": holds no sentence");
+    throw Error(file.name + ": contains no sentence");
   return sentences;
 }
 

@@ -212,9 +212,9 @@ MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels,
 std::vector<Sequence> encode_classified(const ClassifiedText& text,
                                         const text::Tokenizer& tokenizer,
                                         const EncodeOptions& options) {
-  if (text.second) return {encode_pair(text.text, *text.second, tokenizer, options.max_length)};
-  if (options.windows) return encode_windows(text.text, tokenizer, options.max_length);
-  return {encode_text(text.text, tokenizer, options.max_length)};
+  if (options.windows && !text.second)
+    return encode_windows(text.text, tokenizer, options.max_length);
+  return {encode_text(text.text, text.second, tokenizer, options.max_length)};
 }
 
 }  // namespace bertcl::tasks

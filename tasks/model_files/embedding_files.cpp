@@ -2,12 +2,13 @@
 // The files of sentence-transformers beside a model, which say how texts become vectors.
 #include "tasks/model_files/embedding_files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 #include "tasks/model_files/model_config.hpp"
 #include "text/base/companion_files.hpp"
 #include "text/base/file.hpp"
@@ -21,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRemedy =
     "export the model with all of its modules in the graph, as an output sentence_embedding";
-constexpr int kUsualLongest = 512;  // tokens, where neither files nor model set a limit
 
 /// Calls visit(node) for a file that is there.
 template <class Visit>
@@ -122,11 +122,6 @@ void read_settings(const text::JsonNode& config, EmbeddingFiles& files) {
 
 }  // namespace
 
-int EmbeddingFiles::longest_text(int longest) const {
-  if (longest <= 0) return max_length.value_or(kUsualLongest);
-  return std::min(longest, max_length.value_or(longest));
-}
-
 RetrievalPrompts EmbeddingFiles::prompts_by_role() const {
   const auto first_of = [&](std::initializer_list<const char*> names) {
     for (const char* name : names)
@@ -141,6 +136,15 @@ RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
   if (!pools_prompt && !(found.question.empty() && found.paragraph.empty()))
     throw Error(folder.string() + ": 1_Pooling/config.json " + kExcludesPrompt);
   return found;
+}
+
+const std::string& prompt_named(const std::map<std::string, std::string>& prompts,
+                                const std::string& name) {
+  const auto found = prompts.find(name);
+  if (found != prompts.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, text] : prompts) names.push_back(known);
+  fail("unknown prompt '{}'{}", name, suggestion(name, names));
 }
 
 EmbeddingFiles read_embedding_files(const fs::path& model) {

@@ -31,15 +31,16 @@ struct EmbeddingFiles {
   std::string default_prompt;  ///< the text before each text
   std::string similarity;      ///< "cosine", ..; "" where nothing tells
 
-  /// Tokens of a text at most, for a model that takes `longest` (0: any number); 512 where nothing
-  /// sets a limit.
-  int longest_text(int longest) const;
   /// The prompts "query", and "document", "passage" or "corpus", as encode_query() and
   /// encode_document() of sentence-transformers take them; else the default one.
   RetrievalPrompts prompts_by_role() const;
   /// The same. Throws Error if their tokens are to be left out of the pooling.
   RetrievalPrompts retrieval_prompts() const;
 };
+
+/// Throws Error with the names if there is no prompt of this one.
+const std::string& prompt_named(const std::map<std::string, std::string>& prompts,
+                                const std::string& name);
 
 /// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,
 /// config_sentence_transformers.json and what declared_length() reads, those in the folder of

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/fail.hpp"
 #include "support/model_in_memory.hpp"
+#include "support/option_name.hpp"
 #include "text/base/companion_files.hpp"
 #include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
@@ -108,6 +110,12 @@ std::optional<int> declared_length(const std::filesystem::path& model) {
   const auto limit = text::JsonNode(json, origin).find("model_max_length");
   const auto max_length = limit ? read_length(*limit) : std::nullopt;
   return length && max_length ? std::min(length, max_length) : length ? length : max_length;
+}
+
+void check_length(std::int64_t max_length, std::int64_t longest) {
+  if (longest <= 0 || max_length <= longest) return;
+  fail("sequences of {} tokens exceed the model's maximum of {}; use {}", max_length, longest,
+       option_name("max-seq-length", std::to_string(longest)));
 }
 
 std::string read_activation(const std::filesystem::path& model) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies beside a model, or in its metadata, about its classes and its longest text.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -35,6 +37,17 @@ std::optional<int> read_length(const text::JsonNode& node);
 /// Tokens of the longest text, as model_max_length of tokenizer_config.json and config.json beside
 /// a model say, whichever is less; none where both are silent. Throws Error as read_length().
 std::optional<int> declared_length(const std::filesystem::path& model);
+
+/// Tokens of a text at most, by the `limit` that files or options set, for a model that takes
+/// `longest` (0: any number); 512 where nothing sets one.
+template <class T>
+T longest_text(std::optional<T> limit, std::int64_t longest) {
+  if (longest <= 0) return limit.value_or(512);
+  return std::min(static_cast<T>(longest), limit.value_or(static_cast<T>(longest)));
+}
+
+/// Throws Error if sequences of `max_length` tokens are too long for such a model.
+void check_length(std::int64_t max_length, std::int64_t longest);
 
 /// The activation that sentence-transformers writes beside a model that scores pairs, such as
 /// "torch.nn.modules.linear.Identity"; "" where nothing tells. Throws Error that names a damaged

@@ -178,10 +178,10 @@ TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
   options.read_table = folder_ / "ranges.json";
   const QuantizeReport second = quantize(tests::model, folder_ / "b.onnx", Sequences(), options);
   EXPECT_EQ(first.quantized_nodes, second.quantized_nodes);
-  EXPECT_ERROR(HasSubstr("samples cannot be combined"),
+  EXPECT_ERROR(HasSubstr("'samples' and 'read_table' cannot be combined"),
                quantize(tests::model, folder_ / "c.onnx", samples, options));
   options.dynamic = true;
-  EXPECT_ERROR(HasSubstr("dynamic cannot be combined with tables"),
+  EXPECT_ERROR(HasSubstr("'dynamic' cannot be combined with 'samples' or tables"),
                quantize(tests::model, folder_ / "c.onnx", {}, options));
   options.read_table.clear();
   options.per_token = true;
@@ -264,7 +264,7 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   EXPECT_THAT(error(samples, wrong), StartsWith("'activations': unknown value 's9'"));
   wrong.settings = {{"weight-bits", "many"}};
   EXPECT_THAT(error(samples, wrong), StartsWith("'weight_bits': 'many' is not an integer"));
-  EXPECT_THAT(error({}, quick()), HasSubstr("no sequences"));
+  EXPECT_THAT(error({}, quick()), HasSubstr("no source of ranges"));
   SquadOptions options{.max_length = 600};
   const Session session = Session::load(tests::model);
   EXPECT_ERROR(HasSubstr("512"),

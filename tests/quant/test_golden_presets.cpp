@@ -92,7 +92,7 @@ class GoldenPresets : public testing::Test {
     options.output = folder_ / "q.onnx";
     WrittenFiles files;
     run_job(
-        options, job, files, [] {}, [] { return Report{}; });
+        options, job, files, [] {}, [](const Options&) { return Report{}; });
     return text_of(Model::load(options.output)) + sha256(text::read_file(options.output)) + '\n';
   }
 

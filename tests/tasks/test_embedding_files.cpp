@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read from the files of sentence-transformers, and where they lie.
 #include "tasks/model_files/embedding_files.hpp"
+#include "tasks/model_files/model_config.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -67,13 +68,13 @@ TEST_F(EmbeddingFilesTest, ElseTheTokenizerTellsIt) {
 
 TEST_F(EmbeddingFilesTest, NoTextIsLongerThanTheModelTakes) {
   EmbeddingFiles files;
-  EXPECT_EQ(files.longest_text(0), 512);
-  EXPECT_EQ(files.longest_text(128), 128);
+  EXPECT_EQ(longest_text(files.max_length, 0), 512);
+  EXPECT_EQ(longest_text(files.max_length, 128), 128);
   files.max_length = 256;
-  EXPECT_EQ(files.longest_text(128), 128);
-  EXPECT_EQ(files.longest_text(512), 256);
+  EXPECT_EQ(longest_text(files.max_length, 128), 128);
+  EXPECT_EQ(longest_text(files.max_length, 512), 256);
   files.max_length = 8192;
-  EXPECT_EQ(files.longest_text(0), 8192);
+  EXPECT_EQ(longest_text(files.max_length, 0), 8192);
 }
 
 TEST_F(EmbeddingFilesTest, OnePoolingMayStandInAList) {

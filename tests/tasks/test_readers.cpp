@@ -218,7 +218,7 @@ TEST(ReadTagged, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_tagged, "it\tO\nalone\n"),
               AllOf(HasSubstr(".txt:2:"), HasSubstr("'alone'"), HasSubstr("B-person")));
   EXPECT_THAT(refusal(read_tagged, "it\tperson\n"), HasSubstr("'it\tperson'"));
-  EXPECT_THAT(refusal(read_tagged, "\n"), HasSubstr("holds no sentence"));
+  EXPECT_THAT(refusal(read_tagged, "\n"), HasSubstr("contains no sentence"));
 }
 
 TEST(ReadTagged, Wnut17) {

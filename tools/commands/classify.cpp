@@ -14,13 +14,13 @@
 #include "ir/port.hpp"
 #include "runtime/task.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "tasks/model_files/model_config.hpp"
 #include "tasks/scores/class_scores.hpp"
 #include "text/base/companion_files.hpp"
 #include "tools/models/activation.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/models/texts_run.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -33,6 +33,8 @@ using tasks::Activation;
 constexpr const char* kSoftmax = "softmax";
 constexpr const char* kSigmoid = "sigmoid";
 constexpr const char* kNone = "none";
+const Choices<Activation> kActivations = {
+    {kSoftmax, Activation::softmax}, {kSigmoid, Activation::sigmoid}, {kNone, Activation::none}};
 
 struct ClassifyOptions : TextsOptions {
   TaskOptions task;  // its labels
@@ -77,16 +79,11 @@ int run_classify(const ClassifyOptions& options) {
   run.run(
       head_of(run.session(), labels),
       [&](const InputText& text, int max_length) {
-        return text.second
-                   ? tasks::encode_pair(text.text, *text.second, run.tokenizer(), max_length)
-                   : tasks::encode_text(text.text, run.tokenizer(), max_length);
+        return tasks::encode_text(text.text, text.second, run.tokenizer(), max_length);
       },
       [&](std::size_t index, std::span<const float> logits) {
         if (activation.empty()) activation = activation_of(options, logits.size());
-        const auto scores =
-            tasks::class_scores(logits, activation == kSoftmax   ? Activation::softmax
-                                        : activation == kSigmoid ? Activation::sigmoid
-                                                                 : Activation::none);
+        const auto scores = tasks::class_scores(logits, chosen(kActivations, activation));
         best[index] = tasks::best_classes(scores, options.top_k.value_or(1));
       });
   const bool ids = std::ranges::any_of(run.texts(), [](const auto& t) { return !t.id.empty(); });
@@ -129,7 +126,7 @@ void add_classify(CLI::App& program, Action& action) {
   positive(*command, "--top-k", options->top_k, "The best N classes of each text; by default 1");
   one_of(command->add_option("--activation", options->activation,
                              "Activation applied to the logits; by default as above"),
-         {kSoftmax, kSigmoid, kNone});
+         names_of(kActivations));
   add_labels_option(*command, options->task);
   command->callback([options, &action] { action = [options] { return run_classify(*options); }; });
 }

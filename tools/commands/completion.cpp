@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "support/option_checks.hpp"
 #include "tools/help/command_tree.hpp"
 #include "tools/options/command.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {

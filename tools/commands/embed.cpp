@@ -32,10 +32,6 @@
 namespace bertcl::tools {
 namespace {
 
-/// Numbers as short as tells floats apart.
-using VectorJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
-                                        std::int64_t, std::uint64_t, float>;
-
 struct EmbedOptions : ModelOptions {
   std::string model, texts, output;
   EmbeddingOptions embedding;
@@ -44,7 +40,7 @@ struct EmbedOptions : ModelOptions {
 };
 
 std::string json_line(const InputText& text, std::span<const float> vector) {
-  VectorJson line = VectorJson::object();
+  FloatJson line = FloatJson::object();
   if (!text.id.empty()) line["id"] = text.id;
   line["text"] = text.text;
   line["embedding"] = std::vector<float>(vector.begin(), vector.end());

@@ -15,13 +15,13 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "support/pending_file.hpp"
 #include "tasks/model_files/model_config.hpp"
 #include "text/base/data_file.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/pooling_options.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -197,10 +197,8 @@ void add_eval(CLI::App& program, Action& action) {
                                  "Another model to compare with MODEL; repeatable"))
       ->type_name("MODEL")
       ->allow_extra_args(false);
-  add_task_options(
-      *command, options->task,
-      {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking},
-      "Evaluation data: a SQuAD file, or a file of the task given by --task")
+  add_task_options(*command, options->task, tasks::kEvaluatedTasks,
+                   "Evaluation data: a SQuAD file, or a file of the task given by --task")
       ->required();
   add_vocabulary_options(*command, options->vocabulary);
   not_negative(*command, "--limit", options->limit,

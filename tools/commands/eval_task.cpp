@@ -74,7 +74,7 @@ int longest(const EvalOptions& options, const EvalData& data, const TaskModel& m
   if (options.max_length) return *options.max_length;
   if (data.dataset)
     return std::min(options.questions.features.max_seq_length, model.max_length(std::nullopt));
-  return options.embedding.longest_text(static_cast<int>(model.longest_sequence()));
+  return tasks::longest_text(options.embedding.max_length, model.longest_sequence());
 }
 
 }  // namespace

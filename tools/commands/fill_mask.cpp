@@ -13,12 +13,12 @@
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "tasks/scores/class_scores.hpp"
 #include "text/base/data_file.hpp"
 #include "text/decoder.hpp"
 #include "text/pad_token_id.hpp"
 #include "tools/models/texts_run.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

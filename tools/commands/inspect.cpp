@@ -11,12 +11,12 @@
 #include <string>
 
 #include "ir/port.hpp"
+#include "support/option_checks.hpp"
 #include "support/pending_file.hpp"
 #include "support/stopwatch.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/report/model_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"

@@ -21,10 +21,10 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/settings/accuracy_checks.hpp"
-#include "quant/settings/option_checks.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "quant/tables/table.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "support/written_files.hpp"
 #include "tools/help/help_formatter.hpp"
 #include "tools/measure/op_choice.hpp"
@@ -33,7 +33,6 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/table_options.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
@@ -83,14 +82,14 @@ int sample_length(const QuantizeOptions& options, const quant::Workspace& worksp
 }
 
 /// Calibrates on the questions or texts of the data file.
-quant::Report quantize_by_data(QuantizeOptions& options, WrittenFiles& written, Quantized& result) {
-  options.quantizer.context = opencl::ContextFuture::open(options.device);
+quant::Report quantize_by_data(const QuantizeOptions& options, const quant::Options& quantizer,
+                               WrittenFiles& written, Quantized& result) {
+  const auto device = opencl::ContextFuture::open(options.device);
   const text::Tokenizer tokenizer = options.task.is_squad()
                                         ? load_squad_tokenizer(options.vocabulary, {options.model})
                                         : load_tokenizer(options.vocabulary, {options.model});
-  quant::Workspace workspace = options.quantizer.context.meanwhile([&] {
-    return naming_model(options.model,
-                        [&] { return quant::Workspace(options.model, options.quantizer.context); });
+  quant::Workspace workspace = device.meanwhile([&] {
+    return naming_model(options.model, [&] { return quant::Workspace(options.model, device); });
   });
   SampleOptions wanted = options.samples;
   wanted.features.max_seq_length = sample_length(options, workspace, tokenizer);
@@ -100,7 +99,7 @@ quant::Report quantize_by_data(QuantizeOptions& options, WrittenFiles& written, 
   std::optional<Progress> progress;
   std::string shown;
   quant::CalibratedModel model(
-      options.quantizer, std::move(workspace),
+      quantizer, std::move(workspace),
       [&] {
         auto sample = samples.next();
         if (sample && options.ops.wanted()) data.samples.push_back(*sample);
@@ -117,7 +116,7 @@ quant::Report quantize_by_data(QuantizeOptions& options, WrittenFiles& written, 
       });
   progress.reset();
   result.unit = samples.unit();
-  result.device = options.quantizer.context.get()->info();
+  result.device = device.get()->info();
   if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops, written);
   return result.choice ? model.write(result.choice->float_ops(), result.choice->unnormalize())
                        : model.write();
@@ -128,26 +127,6 @@ void check_runs(const QuantizeOptions& options) {
   runtime::SessionOptions session_options;
   session_options.context = options.quantizer.context;
   load_model(options.model, session_options);
-}
-
-/// Throws Error unless there is one source of ranges.
-void check_source(const QuantizeOptions& options) {
-  const quant::JobOptions& job = options.job;
-  if (job.dynamic &&
-      (!options.task.data.empty() || !job.read_table.empty() || !job.write_table.empty()))
-    throw Error(
-        "--dynamic cannot be combined with --data or tables: activation ranges are computed at run "
-        "time");
-  if (job.calibrates() && options.task.data.empty())
-    throw Error(
-        "no source of ranges: give calibration data with --data FILE, a table of ranges with "
-        "--read-table FILE, or --dynamic to compute them at run time");
-  if (options.task.data == "-")
-    throw Error("--data: quantize reads its data more than once; name a file in place of -");
-  if (!options.task.data.empty() && !job.read_table.empty())
-    throw Error(
-        "--data and --read-table cannot be combined: ranges are either calibrated or read from the "
-        "table");
 }
 
 /// "NAME and 3 more"
@@ -238,7 +217,9 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
 
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_readable(options.model);
-  check_source(options);
+  if (options.task.data == "-")
+    throw Error("--data: quantize reads its data more than once; name a file in place of -");
+  quant::check_source(options.job, "data", !options.task.data.empty());
   if (command.count("--max-query-length") > 0 && !options.task.is_squad())
     fail("--max-query-length is for --task {}, not {}", kQuestionAnswering, options.task.name);
   check_op_choice_options(options.ops, options.task, options.model);
@@ -255,7 +236,9 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   WrittenFiles written;
   quantized.made = quant::run_job(
       quantizer, options.job, written, [&] { check_runs(options); },
-      [&] { return quantize_by_data(options, written, quantized); });
+      [&](const quant::Options& own) {
+        return quantize_by_data(options, own, written, quantized);
+      });
   if (options.prints_text()) print_report(quantized, options);
   written.keep();
   nlohmann::ordered_json json = {{"path", options.model},
@@ -273,7 +256,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
 }
 
 void add_sample_options(CLI::App& command, QuantizeOptions& options) {
-  const quant::OptionMark of_samples(command, options.marked.of_samples);
+  const OptionMark of_samples(command, options.marked.of_samples);
   not_negative(command, "--samples", options.samples.wanted,
                "Questions or texts to calibrate on; 0 is all");
   command
@@ -313,7 +296,7 @@ void add_quantize(CLI::App& program, Action& action) {
   command->add_flag("--model-only", options->model_only,
                     "Do not copy vocabulary, tokenizer and config.json beside the int8 model");
   add_task_options(
-      *command, options->task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText},
+      *command, options->task, tasks::kCalibrationTasks,
       "SQuAD file with calibration questions, or the file of another task (see\nbertcl eval "
       "--help); of text: lines, JSON lines {\"text\": \"..\"}, with \"text_pair\"\nfor two texts, "
       "or the contexts of a SQuAD file",

@@ -15,6 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
+#include "support/option_checks.hpp"
 #include "support/stopwatch.hpp"
 #include "tasks/model_files/embedding_files.hpp"
 #include "tasks/rank.hpp"
@@ -23,7 +24,6 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/terminal/output.hpp"
@@ -150,9 +150,7 @@ void add_rerank(CLI::App& program, Action& action) {
       *command, "--logits,--sigmoid{false}", [options](bool yes) { options->logits = yes; },
       "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default\n"
       "the activation in sentence-transformers' files beside the model, else sigmoids");
-  positive(*command, "--max-seq-length", options->max_length,
-           "Maximum tokens of query and passage, special tokens included; by default as many as\n"
-           "the model and its files allow, or 512");
+  add_max_length_option(*command, options->max_length, "query and passage");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_rerank(*options); }; });
 }

@@ -13,7 +13,6 @@
 #include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -90,10 +89,7 @@ void add_run(CLI::App& program, Action& action) {
   output_file(
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))
       ->type_name("Y.npz");
-  positive(*command, "--max-seq-length", options->max_length,
-           "Maximum tokens of a text, special tokens included; by default as many as the model\n"
-           "and its files allow, or 512")
-      ->excludes(inputs);
+  add_max_length_option(*command, options->max_length)->excludes(inputs);
   add_vocabulary_options(*command, options->vocabulary);
   add_force_flag(*command, options->force);
   command->callback([options, &action] {

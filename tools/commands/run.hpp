@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `bertcl run` does with tensors and with texts.
 #pragma once
-#include <optional>
 #include <string>
 
-#include "tools/options/model_options.hpp"
-#include "tools/options/vocabulary_options.hpp"
+#include "tools/models/texts_run.hpp"
 
 namespace bertcl::tools {
 
-struct RunOptions : ModelOptions {
-  std::string model, inputs, texts, outputs;
-  VocabularyOptions vocabulary;
-  std::optional<int> max_length;
+struct RunOptions : TextsOptions {
+  std::string inputs, outputs;
   bool force = false;
 };
 

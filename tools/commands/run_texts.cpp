@@ -36,10 +36,6 @@ namespace {
 
 constexpr std::size_t kAtOnce = 256;  // texts whose outputs are held at a time
 
-/// Numbers as short as tells floats apart.
-using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
-                                       std::int64_t, std::uint64_t, float>;
-
 using Extents = std::span<const std::int64_t>;
 
 std::size_t values_in(Extents shape) {
@@ -94,8 +90,7 @@ class TextRunner {
     std::vector<tasks::Sequence> sequences;
     for (const InputText& text : texts)
       sequences.push_back(naming_text(text, [&] {
-        return text.second ? tasks::encode_pair(text.text, *text.second, tokenizer_, max_length_)
-                           : tasks::encode_text(text.text, tokenizer_, max_length_);
+        return tasks::encode_text(text.text, text.second, tokenizer_, max_length_);
       }));
     return sequences;
   }
@@ -225,20 +220,17 @@ int run_texts(const RunOptions& options) {
         "--json - and the outputs would share standard output; write the outputs with --outputs "
         "Y.npz, or "
         "name a file for --json");
-  if (options.texts.empty() && isatty(STDIN_FILENO) == 1)
+  if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
     throw Error(
         "nothing to run on: name a file of texts, or give them on standard input, or tensors with "
         "--inputs X.npz");
   if (has_ending(options.texts, ".npz"))
     throw Error(options.texts + ": texts are expected; give arrays with --inputs");
-  const auto device = opencl::ContextFuture::open(options.device);
-  const auto [tokenizer, texts] = device.meanwhile([&] {
-    return std::pair(load_tokenizer(options.vocabulary, {options.model}),
-                     read_input_texts(options.texts.empty() ? "-" : options.texts));
-  });
-  runtime::Session session = load_model(options.model, options, device);
+  TextsRun run(options);
+  runtime::Session& session = run.session();
+  const std::vector<InputText>& texts = run.texts();
   if (!meets_requirement(session, options)) return kCheckFailed;
-  TextRunner runner(session, tokenizer, options.max_length);
+  TextRunner runner(session, run.tokenizer(), options.max_length);
   std::vector<TextOutputs> kept;  // for the .npz
   std::size_t tokens = 0, truncated = 0;
   for (std::size_t begin = 0; begin < texts.size(); begin += kAtOnce) {
@@ -249,7 +241,7 @@ int run_texts(const RunOptions& options) {
     for (std::size_t i = 0; i < some.size(); ++i) {
       tokens += sequences[i].length();
       truncated += sequences[i].cut > 0 ? 1 : 0;
-      if (lines) write_line(some[i], sequences[i], outputs[i], tokenizer);
+      if (lines) write_line(some[i], sequences[i], outputs[i], run.tokenizer());
     }
     if (!lines) std::move(outputs.begin(), outputs.end(), std::back_inserter(kept));
   }

@@ -29,12 +29,12 @@
 #include "serve/request_log.hpp"
 #include "serve/server.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "tools/models/default_model.hpp"
 #include "tools/models/served_model.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -340,10 +340,7 @@ void add_serve(CLI::App& program, Action& action) {
       "--prompt", options->prompt,
       "Text before each text that becomes a vector (\"query: \"), where a request "
       "names none;\nby default the model's default prompt"));
-  positive(
-      *command, "--max-seq-length", options->max_length,
-      "Maximum tokens of a text, special tokens included; by default as the files say, or the\n"
-      "model's maximum, or 512");
+  add_max_length_option(*command, options->max_length);
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, command, &action] {
     action = [options, command] {

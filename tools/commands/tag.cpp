@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "support/option_checks.hpp"
 #include "tasks/entities.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/scores/class_scores.hpp"
@@ -18,7 +18,6 @@
 #include "text/base/unicode.hpp"
 #include "tools/models/texts_run.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -26,17 +25,16 @@
 namespace bertcl::tools {
 namespace {
 
-const std::vector<std::string> kAggregations = {"none", "simple", "first", "average", "max"};
+const Choices<tasks::Aggregation> kAggregations = {{"none", tasks::Aggregation::none},
+                                                   {"simple", tasks::Aggregation::simple},
+                                                   {"first", tasks::Aggregation::first},
+                                                   {"average", tasks::Aggregation::average},
+                                                   {"max", tasks::Aggregation::max}};
 
 struct TagOptions : TextsOptions {
   TaskOptions task;  // its labels
   std::string aggregation = "simple";
 };
-
-tasks::Aggregation aggregation_of(const std::string& name) {
-  const auto found = std::ranges::find(kAggregations, name);
-  return static_cast<tasks::Aggregation>(found - kAggregations.begin());
-}
 
 /// As much of a text as fits, with where its tokens are.
 std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
@@ -110,7 +108,7 @@ int run_tag(const TagOptions& options) {
       tasks::find_output(run.session().outputs(), {true, 1, true, "a number for each tag"});
     tasks::check_tags_are_known(labels);
   });
-  const tasks::Aggregation aggregation = aggregation_of(options.aggregation);
+  const tasks::Aggregation aggregation = chosen(kAggregations, options.aggregation);
   const std::size_t before = run.tokenizer().special().before.size();
   std::vector<text::Encoding> encodings;
   std::vector<std::vector<FoundEntity>> found(run.texts().size());
@@ -168,7 +166,7 @@ void add_tag(CLI::App& program, Action& action) {
       "ONNX model with logits [batch, seq, labels]", *options);
   one_of(command->add_option("--aggregation", options->aggregation,
                              "How tokens become entities, as above"),
-         kAggregations);
+         names_of(kAggregations));
   add_labels_option(*command, options->task);
   command->callback([options, &action] { action = [options] { return run_tag(*options); }; });
 }

@@ -19,11 +19,11 @@
 
 #include "bertcl/error.hpp"
 #include "plan/arithmetic.hpp"
+#include "support/option_checks.hpp"
 #include "tools/measure/tuner.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -15,10 +15,10 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
+#include "support/option_checks.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 #include "tools/verify/golden.hpp"

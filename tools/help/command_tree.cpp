@@ -6,7 +6,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "quant/settings/option_checks.hpp"
+#include "support/option_checks.hpp"
 #include "tools/options/file_options.hpp"
 
 namespace bertcl::tools {
@@ -16,7 +16,7 @@ namespace {
 std::string values_of(CLI::Option& option) {
   try {
     const std::string name = option.get_validator(0)->get_name();
-    if (name.starts_with(quant::kOneOf)) return name.substr(std::strlen(quant::kOneOf));
+    if (name.starts_with(kOneOf)) return name.substr(std::strlen(kOneOf));
   } catch (const CLI::OptionNotFound&) {
   }
   const std::string type = option.get_type_name();

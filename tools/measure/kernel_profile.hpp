@@ -36,7 +36,7 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
 /// These summed up by kernel, op, type and variant, the slowest first.
 std::vector<KernelTime> sum_kernels(const std::vector<StepTime>& steps);
 
-/// Both in one.
+/// profile_steps() and sum_kernels().
 std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
                                         std::int64_t batch, std::int64_t seq, int runs);
 

@@ -13,11 +13,11 @@
 
 #include "bertcl/error.hpp"
 #include "quant/analysis/output_error.hpp"
+#include "support/option_checks.hpp"
 #include "support/pending_file.hpp"
 #include "tools/measure/score_drop.hpp"
 #include "tools/measure/sensitivity.hpp"
 #include "tools/options/file_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/interruption.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress.hpp"

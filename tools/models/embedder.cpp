@@ -33,16 +33,8 @@ EmbeddingInputs read_embedding_inputs(const std::string& command, const std::str
 
 std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<std::string>& prompt,
                       const std::optional<std::string>& name) {
-  std::string chosen = prompt.value_or(files.default_prompt);
-  if (name) {
-    const auto found = files.prompts.find(*name);
-    if (found == files.prompts.end()) {
-      std::vector<std::string> names;
-      for (const auto& [known, text] : files.prompts) names.push_back(known);
-      fail("unknown prompt '{}'{}", *name, suggestion(*name, names));
-    }
-    chosen = found->second;
-  }
+  const std::string chosen =
+      name ? tasks::prompt_named(files.prompts, *name) : prompt.value_or(files.default_prompt);
   check_prompt(files, chosen);
   return chosen;
 }

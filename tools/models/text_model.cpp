@@ -24,8 +24,6 @@ namespace {
 /// used. Vocabularies of different models are further apart.
 constexpr std::int64_t kMaxSpareRows = 1023;
 
-constexpr int kUsualLongest = 512;  // tokens, for a model that sets no limit
-
 /// 0 where it is free.
 std::int64_t fixed_extent(const ir::Dim& dim) { return dim.is_constant() ? dim.constant() : 0; }
 
@@ -78,30 +76,23 @@ void TextModel::check_ids(const text::Batch& batch) const {
 }
 
 std::int64_t TextModel::longest_sequence() const {
-  const std::int64_t positions = session_.plan().max_positions;
-  if (fixed_seq_ == 0 || positions == 0) return std::max(fixed_seq_, positions);
-  return std::min(fixed_seq_, positions);
+  return runtime::longest_sequence(session_.plan());
 }
 
 void TextModel::check_length(int max_length) const {
-  if (longest_sequence() == 0 || max_length <= longest_sequence()) return;
-  fail("{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
-       session_.path().string(), max_length, longest_sequence(), longest_sequence());
+  naming_model(session_.path(), [&] { tasks::check_length(max_length, longest_sequence()); });
 }
 
 int TextModel::max_length(std::optional<int> asked, std::optional<int> default_value) const {
   if (asked) check_length(*asked);
   if (asked) return *asked;
   const auto declared = tasks::declared_length(session_.path());
-  const auto limit = declared ? declared : default_value;
-  if (longest_sequence() == 0) return limit.value_or(kUsualLongest);
-  const int max = static_cast<int>(longest_sequence());
-  return std::min(max, limit.value_or(max));
+  return tasks::longest_text(declared ? declared : default_value, longest_sequence());
 }
 
 int TextModel::max_length(std::optional<int> asked, const tasks::EmbeddingFiles& files) const {
   if (asked) check_length(*asked);
-  return asked.value_or(files.longest_text(static_cast<int>(longest_sequence())));
+  return asked.value_or(tasks::longest_text(files.max_length, longest_sequence()));
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {

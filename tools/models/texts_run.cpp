@@ -13,7 +13,6 @@
 #include "tools/models/task_model.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -81,9 +80,7 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
   input_file(command->add_option("TEXTS", options.texts,
                                  "Texts, one per line; - is standard input, the default"))
       ->type_name("");
-  positive(*command, "--max-seq-length", options.max_length,
-           "Maximum tokens of a text, special tokens included; by default as many as the model\n"
-           "and its files allow, or 512");
+  add_max_length_option(*command, options.max_length);
   add_vocabulary_options(*command, options.vocabulary);
   return command;
 }

@@ -41,6 +41,7 @@ class TextsRun {
   /// terminal. `options` must outlive the object.
   explicit TextsRun(const TextsOptions& options);
 
+  runtime::Session& session() { return session_; }
   const runtime::Session& session() const { return session_; }
   const text::Tokenizer& tokenizer() const { return inputs_.first; }
   const std::vector<InputText>& texts() const { return inputs_.second; }

@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "support/option_checks.hpp"
 #include "tools/options/file_options.hpp"
-#include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 
@@ -20,10 +20,7 @@ void add_model_and_texts(CLI::App& command, std::string& model, std::string& tex
 
 void add_embedding_options(CLI::App& command, EmbeddingOptions& options) {
   positive(command, "--batch-tokens", options.batch_tokens, "Maximum tokens per batch");
-  positive(
-      command, "--max-seq-length", options.max_length,
-      "Maximum tokens of a text, special tokens included; by default as the files say, or the\n"
-      "model's maximum, or 512");
+  add_max_length_option(command, options.max_length);
   add_vocabulary_options(command, options.vocabulary);
 }
 

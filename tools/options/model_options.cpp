@@ -22,8 +22,8 @@
 #include "plan/options.hpp"
 #include "support/did_you_mean.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "text/pad_token_id.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "support/option_checks.hpp"
 #include "tasks/model_files/dense_module.hpp"
-#include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 

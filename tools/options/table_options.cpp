@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "quant/tables/table.hpp"
+#include "support/option_checks.hpp"
 #include "tools/options/file_options.hpp"
-#include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 

@@ -8,14 +8,13 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
-#include "support/comma_list.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "tasks/data/readers.hpp"
 #include "tasks/model_files/model_config.hpp"
 #include "text/base/companion_files.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
-#include "tools/options/option_checks.hpp"
 #include "tools/options/text_option.hpp"
 
 namespace bertcl::tools {
@@ -50,12 +49,11 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     if (const std::string fault = text_fault(options.labels); !fault.empty())
       throw Error("--labels: " + fault);
     std::vector<std::string> labels;
-    for (const std::string& label : comma_list(options.labels)) {
-      const auto begin = label.find_first_not_of(' '), end = label.find_last_not_of(' ');
-      labels.push_back(begin == std::string::npos ? "" : label.substr(begin, end - begin + 1));
-      if (labels.back().empty()) fail("--labels '{}': empty class name", options.labels);
-      if (std::find(labels.begin(), labels.end() - 1, labels.back()) != labels.end() - 1)
-        fail("--labels lists '{}' twice", labels.back());
+    for (const std::string& label : tasks::split_labels(options.labels)) {
+      if (label.empty()) fail("--labels '{}': empty class name", options.labels);
+      if (std::ranges::find(labels, label) != labels.end())
+        fail("--labels lists '{}' twice", label);
+      labels.push_back(label);
     }
     return labels;
   }

@@ -9,9 +9,9 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "support/fail.hpp"
+#include "support/option_checks.hpp"
 #include "text/model_tokenizer.hpp"
 #include "tools/options/file_options.hpp"
-#include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 
@@ -28,6 +28,14 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
       "case");
   add_switch(command, "--strip-accents,--no-strip-accents{false}", set(options.strip_accents),
              "Drop accents, or keep them; by default as in those files, else like case");
+}
+
+CLI::Option* add_max_length_option(CLI::App& command, std::optional<int>& max_length,
+                                   const std::string& what) {
+  return positive(command, "--max-seq-length", max_length,
+                  "Maximum tokens of " + what +
+                      ", special tokens included;\nby default as many as "
+                      "the model and its files allow, or 512");
 }
 
 namespace {

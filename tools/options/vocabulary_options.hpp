@@ -17,6 +17,10 @@ struct VocabularyOptions {
 };
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
 
+/// --max-seq-length for `what`, by default as TextModel::max_length() has it.
+CLI::Option* add_max_length_option(CLI::App& command, std::optional<int>& max_length,
+                                   const std::string& what = "a text");
+
 /// The tokenizer that the options name, else that of the first of `models` with a tokenizer.json, a
 /// vocab.txt or another file of Tokenizer::from_file() beside it. Case and accents follow the
 /// options, tokenizer_config.json beside the vocabulary, or the tokenizer.json; else letters are

@@ -113,7 +113,6 @@ std::string duration_text(double seconds) {
 }
 
 void write_json(const std::string& target, const nlohmann::ordered_json& json) {
-  if (target.empty()) return;
   const std::string text = json_text(json, 2) + '\n';
   if (target == "-") {
     write_output(text);

@@ -44,7 +44,7 @@ std::string operations_text(double operations);
 std::string duration_text(double seconds);
 
 /// Writes JSON to standard output for "-", to a file (under a temporary name first) for any other
-/// name, nowhere for "". What is not UTF-8 becomes U+FFFD.
+/// name. What is not UTF-8 becomes U+FFFD.
 void write_json(const std::string& target, const nlohmann::ordered_json& json);
 
 /// True for a name of the file, pipe or terminal that is standard output, such as /dev/stdout.

@@ -16,12 +16,14 @@
 #include <string>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/comma_list.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/fail.hpp"
 
-namespace bertcl::quant {
+namespace bertcl {
 
 /// The heading in the help of the options that are added while it lives.
 class OptionGroup {
@@ -57,8 +59,8 @@ class OptionMark {
   const std::ptrdiff_t before_;
 };
 
-/// Flags such as "--yes,--no{false}", of which the last one given is told by set(bool);
-/// "--yes=false" is "--no". Unlike App::add_flag(), it leaves alone what no flag names.
+/// Flags such as --yes,--no{false}, of which the last one given is told by set(bool); --yes=false
+/// is --no. Unlike App::add_flag(), it leaves alone what no flag names.
 template <class Set>
 CLI::Option* add_switch(CLI::App& command, const std::string& names, Set set,
                         const std::string& help) {
@@ -93,6 +95,35 @@ inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& 
   return option->check(CLI::Validator(check, "", kOneOf + list))
       ->type_name(list)
       ->capture_default_str();
+}
+
+/// Names of values, in the order of the help.
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+template <class T>
+std::vector<std::string> names_of(const Choices<T>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  return names;
+}
+
+/// The value of one of these names.
+template <class T>
+T chosen(const Choices<T>& choices, const std::string& name) {
+  for (const auto& [known, value] : choices)
+    if (known == name) return value;
+  fail("unknown value '{}'{}", name, suggestion(name, names_of(choices)));
+}
+
+/// A choice that sets something else than a string.
+template <class T, class Set>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choices<T>& choices,
+                        Set set, const std::string& help) {
+  return one_of(
+      command.add_option_function<std::string>(
+          name, [&choices, set](const std::string& text) { set(chosen(choices, text)); }, help),
+      names_of(choices));
 }
 
 /// A list, with commas or by repetition, of which set() gets the elements. The parser's own
@@ -217,4 +248,4 @@ CLI::Option* in_range(CLI::App& command, const std::string& name, T& value, Numb
   return add_number(command, name, value, help, type, min, max, fmt::format("{} to {}", min, max));
 }
 
-}  // namespace bertcl::quant
+}  // namespace bertcl
