@@ -22,8 +22,8 @@ namespace bertcl::serve {
 
 /// Tokens of a text or a pair, special tokens included.
 struct Sequence {
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> token_type_ids = {};  ///< empty: all 0
+  std::vector<std::int32_t> ids;
+  std::size_t second = ids.size();  ///< as text::Row: where the second text begins
 };
 
 /// What a model gives for one sequence.

@@ -3,7 +3,6 @@
 #include "serve/inputs.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "ir/port.hpp"
 #include "tasks/features.hpp"
 #include "tasks/model_files/embedding_files.hpp"
+#include "text/run_rows.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -41,7 +41,12 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
     return context.encode(model, text, truncation);
   }
   if (input.ids.empty()) throw HttpError(400, "Empty", "a text has no tokens");
-  Sequence sequence{input.ids, {}};
+  for (const std::int64_t id : input.ids)
+    if (!std::in_range<std::int32_t>(id))
+      throw HttpError(422, "Validation",
+                      fmt::format("token id {} is outside the vocabulary of {} tokens", id,
+                                  model.setup().vocabulary));
+  Sequence sequence{{input.ids.begin(), input.ids.end()}};
   const std::size_t limit = model.setup().max_length;
   if (sequence.ids.size() <= limit) return sequence;
   if (!truncation.truncate)
@@ -108,18 +113,11 @@ std::string prompt_of(const Model& model, const text::JsonNode& body) {
   const ModelSetup& setup = model.setup();
   const auto name = body.find("prompt_name");
   if (!name) return setup.default_prompt;
-  const auto found = setup.prompts.find(name->string());
-  if (found == setup.prompts.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, text] : setup.prompts) names.push_back(known);
-    throw HttpError(422, "Validation",
-                    names.empty() ? "the model has no prompts"
-                                  : fmt::format("unknown prompt '{}' (choose from {})",
-                                                name->string(), fmt::join(names, ", ")));
-  }
-  if (!found->second.empty() && !setup.pools_prompt)
+  if (setup.prompts.empty()) throw HttpError(422, "Validation", "the model has no prompts");
+  const std::string& prompt = tasks::prompt_named(setup.prompts, name->string());
+  if (!prompt.empty() && !setup.pools_prompt)
     throw HttpError(422, "Validation", std::string("this model ") + tasks::kExcludesPrompt);
-  return found->second;
+  return prompt;
 }
 
 void check_not_empty(std::string_view text, std::string_view second) {
@@ -144,18 +142,9 @@ std::vector<Sequence> sequences_of(Context& context, const Model& model,
   return sequences;
 }
 
-Sequence with_token_types(text::Tokens ids, std::size_t second) {
-  Sequence sequence{{ids.begin(), ids.end()}};
-  if (second < ids.size()) {
-    sequence.token_type_ids.resize(second);
-    sequence.token_type_ids.resize(ids.size(), 1);
-  }
-  return sequence;
-}
-
 void check_finite(const std::vector<Values>& values) {
   for (const Values& some : values)
-    if (!std::ranges::all_of(some, [](float x) { return std::isfinite(x); }))
+    if (!text::all_finite(some))
       throw HttpError(424, "Backend", "the model returned NaN or infinity");
 }
 

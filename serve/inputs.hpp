@@ -32,7 +32,8 @@ std::optional<std::int64_t> read_count(const text::JsonNode& body, const char* n
 /// Columns of what a model gives for each text; nothing where its file does not say.
 std::optional<std::int64_t> columns_of(const ModelSetup& setup);
 
-/// The prompt that the body names, else the model's own. Throws HttpError 422 for an unknown one.
+/// The prompt that the body names, else the model's own. Throws Error, or HttpError 422, for one
+/// that is unknown or not supported.
 std::string prompt_of(const Model& model, const text::JsonNode& body);
 
 struct EmbedRequest {
@@ -46,9 +47,6 @@ struct EmbedRequest {
 /// Reads the texts in `member`, and prompt, truncation and dimensions.
 EmbedRequest read_embed_request(const Context& context, const Model& model,
                                 const text::JsonNode& body, const char* member);
-
-/// Tokens of which those from `second` on have type 1.
-Sequence with_token_types(text::Tokens ids, std::size_t second);
 
 /// The sequences of all inputs. Throws HttpError 400 or 413.
 std::vector<Sequence> sequences_of(Context& context, const Model& model,

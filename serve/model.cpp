@@ -17,15 +17,9 @@ namespace bertcl::serve {
 namespace {
 
 text::Batch batch_of(std::span<const Sequence* const> sequences) {
-  text::Batch batch;
-  for (const Sequence* sequence : sequences) {
-    const auto& [ids, types] = *sequence;
-    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
-    batch.token_type_ids.insert(batch.token_type_ids.end(), types.begin(), types.end());
-    batch.token_type_ids.resize(batch.ids.size(), 0);
-    batch.offsets.push_back(std::ssize(batch.ids));
-  }
-  return batch;
+  std::vector<text::Row> rows;
+  for (const Sequence* sequence : sequences) rows.push_back({sequence->ids, sequence->second});
+  return text::make_batch(rows);
 }
 
 }  // namespace
@@ -122,7 +116,7 @@ void Model::drain() {
 
 Batcher::Ticket Model::submit_health_check() {
   const std::size_t length = std::min<std::size_t>(setup_.max_length, 64);
-  const Sequence sequence{std::vector<std::int64_t>(length, 1), {}};
+  const Sequence sequence{std::vector<std::int32_t>(length, 1)};
   return batcher_->submit({sequence, sequence});
 }
 

@@ -14,6 +14,7 @@
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"
+#include "support/did_you_mean.hpp"
 #include "tasks/features.hpp"
 
 namespace bertcl::serve {
@@ -52,7 +53,7 @@ Sequence checked(const text::EncodedInput& text, const Model& model, const Trunc
                     fmt::format("a text has {} tokens, the model takes {}; shorten it, or send "
                                 "\"truncate\": true",
                                 text.ids.size() + text.cut, limit_of(model)));
-  return with_token_types(text.ids, text.second);
+  return {text.ids, text.second};
 }
 
 /// True if lists and objects of a JSON text are nested more than `max` deep. Each takes memory
@@ -271,7 +272,7 @@ Model& Service::model(std::string_view name) const {
     names.push_back(model->setup().name);
   }
   throw HttpError(404, "Validation",
-                  fmt::format("unknown model '{}' (choose from {})", name, fmt::join(names, ", ")));
+                  fmt::format("unknown model '{}'{}", name, suggestion(name, names)));
 }
 
 Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,

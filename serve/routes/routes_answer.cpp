@@ -120,7 +120,7 @@ HttpResponse answer_route(Context& context) {
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
   for (const squad::Feature& feature : asked.features)
-    windows.push_back(with_token_types(feature.input_ids, feature.second));
+    windows.push_back({feature.input_ids, feature.second});
   const std::vector<Values> values = context.run(model, model.batcher(), std::move(windows));
   if (!model.setup().answer.predictions.allow_nonfinite) check_finite(values);
   std::vector<squad::Logits> logits;

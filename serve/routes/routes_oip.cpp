@@ -11,6 +11,7 @@
 #include "serve/json_text.hpp"
 #include "serve/routes/routes.hpp"
 #include "serve/routes/tensors.hpp"
+#include "support/did_you_mean.hpp"
 #include "support/parse_number.hpp"
 
 namespace bertcl::serve {
@@ -91,7 +92,7 @@ void check_known(const text::JsonNode& node, const char* what, const std::string
   std::vector<std::string> names;
   for (const ir::Port& port : ports) names.push_back(port.name);
   if (std::ranges::find(names, name) == names.end())
-    node.fail("names the unknown {} '{}' (choose from {})", what, name, fmt::join(names, ", "));
+    node.fail("names the unknown {} '{}'{}", what, name, suggestion(name, names));
 }
 
 bool binary_flag(const std::optional<text::JsonNode>& parameters, const char* name,

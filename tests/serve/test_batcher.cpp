@@ -82,8 +82,8 @@ class FakeModel {
   std::vector<std::vector<std::size_t>> batches;
 };
 
-Sequence sequence(std::size_t length, std::int64_t id = 1) {
-  return {std::vector<std::int64_t>(length, id)};
+Sequence sequence(std::size_t length, std::int32_t id = 1) {
+  return {std::vector<std::int32_t>(length, id)};
 }
 
 /// The executor is held with one request, so that what follows gathers in the queue.
@@ -122,7 +122,7 @@ TEST_F(BatcherTest, AShortRequestDoesNotWaitForAllOfLongOnes) {
   start({.max_batch_tokens = 4});
   Batcher::Ticket first = hold();
   std::vector<Batcher::Ticket> tickets;
-  for (const std::int64_t id : {1, 2})
+  for (const std::int32_t id : {1, 2})
     tickets.push_back(batcher_->submit(std::vector<Sequence>(6, sequence(2, id))));
   std::size_t batches_before = 0;
   Batcher::Ticket work = batcher_->submit([&] { batches_before = model_.batches.size(); }, 1, {});

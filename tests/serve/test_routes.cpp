@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of OpenAI and text-embeddings-inference, and /answer: results, limits and refusals.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -294,7 +296,9 @@ TEST(Routes, RequestsAreRefusedWithTheReason) {
   EXPECT_THAT(error("/embed", "{\"inputs\": \"\xff\"}"), HasSubstr("422"));
   EXPECT_THAT(error("/embed", R"({"inputs": []})"), HasSubstr(R"("error_type":"Empty")"));
   EXPECT_THAT(error("/embed", R"({"inputs": [[]]})"), HasSubstr(R"("error_type":"Empty")"));
-  EXPECT_THAT(error("/embed", R"({"inputs": [101, 99999]})"), HasSubstr("outside the vocabulary"));
+  for (const char* id : {"99999", "4294967397"})  // the second is 101 in 32 bits
+    EXPECT_THAT(error("/embed", fmt::format(R"({{"inputs": [101, {}]}})", id)),
+                HasSubstr("outside the vocabulary"));
   EXPECT_THAT(error("/embed", R"({"inputs": "a", "prompt_name": "query"})"),
               HasSubstr("no prompts"));
   EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "gpt"})"),
