@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "api/c_boundary.hpp"
 #include "bertcl/error.hpp"
 #include "runtime/gemm.hpp"
+#include "support/fail.hpp"
 
 struct bertcl_gemm_context {
   std::shared_ptr<const bertcl::runtime::GemmContext> context;

@@ -11,6 +11,7 @@
 #include "quant/calibration/nonfinite_tensor.hpp"
 #include "support/ceil_div.hpp"
 #include "support/fail.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "quant/calibration/channel_statistics.hpp"
 
 namespace bertcl::quant {
 namespace {

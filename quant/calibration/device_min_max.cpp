@@ -12,6 +12,7 @@
 
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
+#include "quant/calibration/channel_statistics.hpp"
 #include "quant/calibration/nonfinite_tensor.hpp"
 #include "support/ceil_div.hpp"
 #include "support/fail.hpp"

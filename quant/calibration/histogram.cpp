@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "support/fail.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -28,7 +28,7 @@ class Batches {
  public:
   /// Throws Error if `size` is below 1, or above 1 for a model whose batch is fixed.
   Batches(const std::vector<ir::Port>& inputs, const SampleSource& source, int size,
-          bool ignores_padding = true);
+          bool ignores_padding);
   /// Up to `size` samples in the order of the source; empty at its end. Of one length only, where
   /// the model has no mask, or cannot tell padding.
   std::vector<Sample> next();

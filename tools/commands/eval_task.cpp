@@ -11,6 +11,7 @@
 #include "support/json_text.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
+#include "tasks/model_files/model_config.hpp"
 #include "tasks/prediction_files.hpp"
 #include "text/base/data_file.hpp"
 #include "tools/commands/eval.hpp"
