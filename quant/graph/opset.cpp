@@ -36,18 +36,16 @@ class Raiser {
 
   void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!onnx_io::is_onnx_domain(node.domain())) return;
-    if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
-      fail(node,
-           fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset 15 "
-                       "first (onnx.version_converter)",
-                       from_, to));
+    const auto refuse = [&](std::int64_t target, std::int64_t first) {
+      fail(node, fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset "
+                             "{} first (onnx.version_converter)",
+                             from_, target, first));
+    };
+    if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14) refuse(to, 15);
     if (from_ >= kQuantizedOpset) return;
     const std::string& op = node.op_type();
     for (const auto& u : kUnsupported)
-      if (op == u.op && from_ < u.since)
-        fail(node, fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset "
-                               "{} first (onnx.version_converter)",
-                               from_, kQuantizedOpset, kQuantizedOpset));
+      if (op == u.op && from_ < u.since) refuse(kQuantizedOpset, kQuantizedOpset);
     if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum") ints_to_input(node, "axes", 1);
     if (op == "Split") ints_to_input(node, "split", 1);
     if (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") softmax(node);
