@@ -17,7 +17,8 @@ struct Form {
   opencl::MatrixUnit unit;
   bool half, emulated;
   std::string name() const {
-    return std::string(unit.name) + (half ? "_f16" : "_s8") + (emulated ? "_emulated" : "");
+    return std::string(capability_name(unit.flag)) + (half ? "_f16" : "_s8") +
+           (emulated ? "_emulated" : "");
   }
 };
 
@@ -117,11 +118,11 @@ TEST(MatrixBanks, LoadsOfFragmentsMeetEachBankOnce) {
               addresses.insert(rows[i * 65 + w]);
               banks.insert(rows[i * 65 + w] % 32);
             }
-          EXPECT_EQ(banks.size(), addresses.size())
-              << unit.name << ": load " << first << " of lanes " << lane << " and on";
+          EXPECT_EQ(banks.size(), addresses.size()) << capability_name(unit.flag) << ": load "
+                                                    << first << " of lanes " << lane << " and on";
         }
       }
-      EXPECT_GE(loads, 3u) << unit.name;
+      EXPECT_GE(loads, 3u) << capability_name(unit.flag);
     }
 }
 

@@ -30,19 +30,19 @@ const char* capability_name(bool Capabilities::*flag) {
 
 Dot4 dot4_of(const Capabilities& capabilities) {
   for (const Dot4Backend& backend : kDot4Backends)
-    if (capabilities.*backend.flag) return {backend.code, backend.name};
+    if (capabilities.*backend.flag) return {backend.code, capability_name(backend.flag)};
   return {0, "emulated"};
 }
 
 std::span<const MatrixUnit> matrix_units() {
   static constexpr std::array<MatrixUnit, 7> units = {{
-      {1, "ptx_mma_s8", 32, 16, 8, &Capabilities::ptx_mma_s8},
-      {3, "intel_dpas_16", 16, 8, 16, &Capabilities::intel_dpas_16},
-      {2, "intel_dpas_8", 8, 8, 8, &Capabilities::intel_dpas_8},
-      {5, "amd_mfma_k32", 64, 16, 16, &Capabilities::amd_mfma_k32},
-      {4, "amd_mfma_k16", 64, 16, 16, &Capabilities::amd_mfma_k16},
-      {6, "amd_wmma", 32, 16, 16, &Capabilities::amd_wmma},
-      {7, "amd_wmma_gfx12", 32, 16, 16, &Capabilities::amd_wmma_gfx12},
+      {1, 32, 16, 8, &Capabilities::ptx_mma_s8},
+      {3, 16, 8, 16, &Capabilities::intel_dpas_16},
+      {2, 8, 8, 8, &Capabilities::intel_dpas_8},
+      {5, 64, 16, 16, &Capabilities::amd_mfma_k32},
+      {4, 64, 16, 16, &Capabilities::amd_mfma_k16},
+      {6, 32, 16, 16, &Capabilities::amd_wmma},
+      {7, 32, 16, 16, &Capabilities::amd_wmma_gfx12},
   }};
   return units;
 }

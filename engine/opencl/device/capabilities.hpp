@@ -90,8 +90,7 @@ Dot4 dot4_of(const Capabilities& capabilities);
 
 /// A unit of kernels_cl/units/matrix.clh: an instruction that multiplies matrices of s8.
 struct MatrixUnit {
-  int code;  ///< for -DMATRIX_UNIT
-  const char* name;
+  int code;   ///< for -DMATRIX_UNIT
   int lanes;  ///< of its sub-groups
   int m, n;   ///< of its tile
   bool Capabilities::*flag;

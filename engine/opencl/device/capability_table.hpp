@@ -24,17 +24,17 @@ inline constexpr auto kCapabilityNames = std::to_array({BERTCL_FOR_EACH(
 
 /// The back ends of kernels_cl/units/dot4.clh but its emulation, in the order of preference.
 struct Dot4Backend {
-  const char* name;  // of the capability
   int code;
   bool Capabilities::*flag;
+  const char* extension;  // of the driver; null: the vendor tells who has it
 };
 
 inline constexpr std::array<Dot4Backend, 5> kDot4Backends = {{
-    {"ptx_dp4a", 2, &Capabilities::ptx_dp4a},
-    {"int_dot_product", 1, &Capabilities::int_dot_product},
-    {"amd_sdot4", 3, &Capabilities::amd_sdot4},
-    {"amd_sudot4", 4, &Capabilities::amd_sudot4},
-    {"arm_dot_acc", 5, &Capabilities::arm_dot_acc},
+    {2, &Capabilities::ptx_dp4a, nullptr},
+    {1, &Capabilities::int_dot_product, "cl_khr_integer_dot_product"},
+    {3, &Capabilities::amd_sdot4, nullptr},
+    {4, &Capabilities::amd_sudot4, nullptr},
+    {5, &Capabilities::arm_dot_acc, "cl_arm_integer_dot_product_accumulate_int8"},
 }};
 
 }  // namespace bertcl::opencl

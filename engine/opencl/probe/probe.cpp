@@ -22,27 +22,23 @@ Capabilities Prober::run() {
   // NVIDIA's driver 580 reads freed memory at launches and releases once sub-buffers overlap.
   found_.overlapping_views = !device.has_nvidia_driver();
   if (!found_.overlapping_views)
-    found_.notes["overlapping_views"] = "the driver crashes on overlapping sub-buffers";
+    note(&Capabilities::overlapping_views, "the driver crashes on overlapping sub-buffers");
   // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
   // x86 builtins and assembly end the process there.
   found_.in_process_cpu = device.is_cpu() && (device.platform.starts_with("Portable Computing") ||
                                               device.platform.starts_with("Intel"));
   if (!found_.in_process_cpu)
-    found_.notes["in_process_cpu"] =
-        "kernels of " + device.platform + " do not run in this process as native CPU code";
+    note(&Capabilities::in_process_cpu,
+         "kernels of " + device.platform + " do not run in this process as native CPU code");
   probe_x86();
   probe_sdot();
   probe_dot_products();
-  extension("fp16", &Capabilities::fp16, "cl_khr_fp16",
-            [&] { return adds_constant("probe_fp16", 2); });
-  extension("fp64", &Capabilities::fp64, "cl_khr_fp64",
-            [&] { return adds_constant("probe_fp64", 0); });
+  extension(&Capabilities::fp16, "cl_khr_fp16", [&] { return adds_constant("probe_fp16", 2); });
+  extension(&Capabilities::fp64, "cl_khr_fp64", [&] { return adds_constant("probe_fp64", 0); });
   // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
-  if (device.has_subgroups)
-    probe("subgroups", &Capabilities::subgroups, [&] { return subgroup_probe(); });
-  else
-    found_.notes["subgroups"] = "the driver reports no sub-groups";
-  extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer",
+  probe_if(device.has_subgroups, "the driver reports no sub-groups", &Capabilities::subgroups,
+           [&] { return subgroup_probe(); });
+  extension(&Capabilities::command_buffer, "cl_khr_command_buffer",
             [&] { return command_buffer_probe(); });
   probe_in_process();
   return found_;
@@ -57,26 +53,30 @@ bool Prober::begins(const std::string& name) {
   return true;
 }
 
-void Prober::probe(const std::string& name, bool Capabilities::*flag,
-                   const std::function<bool()>& works) {
-  if (!begins(name)) return;
+void Prober::probe(Flag flag, const std::function<bool()>& works) {
+  if (!begins(capability_name(flag))) return;
   try {
     found_.*flag = works();
-    if (!(found_.*flag)) found_.notes[name] = "the probe kernel returns wrong results";
+    if (!(found_.*flag)) note(flag, "the probe kernel returns wrong results");
   } catch (const Error& error) {
     // CL_OUT_OF_RESOURCES and its like.
     if (error.code() == ErrorCode::out_of_memory) found_.is_cacheable = false;
     const std::string message = error.what();
-    found_.notes[name] = "the probe kernel failed: " + message.substr(0, message.find('\n'));
+    note(flag, "the probe kernel failed: " + message.substr(0, message.find('\n')));
   }
 }
 
-void Prober::extension(const char* name, bool Capabilities::*flag,
-                       const std::string& extension_name, const std::function<bool()>& works) {
-  if (context_.info().has_extension(extension_name))
-    probe(name, flag, works);
+void Prober::probe_if(bool may_work, const std::string& why_not, Flag flag,
+                      const std::function<bool()>& works) {
+  if (may_work)
+    probe(flag, works);
   else
-    found_.notes[name] = extension_name + " is not reported by the driver";
+    note(flag, why_not);
+}
+
+void Prober::extension(Flag flag, const std::string& name, const std::function<bool()>& works) {
+  probe_if(context_.info().has_extension(name), name + " is not reported by the driver", flag,
+           works);
 }
 
 // Programs of the form out[i] = a[i] + added for small integers.
@@ -90,13 +90,9 @@ bool Prober::adds_constant(const std::string& program, int added) {
 }
 
 void Prober::probe_sdot() {
-  constexpr const char* kName = "arm_sdot";
-  if (!found_.in_process_cpu)
-    found_.notes[kName] = "no in-process CPU device";
-  else if (!cpu_features().arm_sdot)
-    found_.notes[kName] = "not supported by this CPU or OS";
-  else
-    probe(kName, &Capabilities::arm_sdot, [&] { return sdot_probe(); });
+  probe_if(found_.in_process_cpu && cpu_features().arm_sdot,
+           found_.in_process_cpu ? "not supported by this CPU or OS" : kNotInProcess,
+           &Capabilities::arm_sdot, [&] { return sdot_probe(); });
 }
 
 bool Prober::sdot_probe() {
@@ -141,15 +137,10 @@ bool Prober::command_buffer_probe() {
 }
 
 void Prober::probe_in_process() {
-  if (found_.in_process_cpu) {
-    probe("persistent_kernel", &Capabilities::persistent_kernel,
-          [&] { return persistent_kernel_probe(); });
-    probe("assembly_binaries", &Capabilities::assembly_binaries,
-          [&] { return assembly_binary_probe(); });
-    return;
-  }
-  for (const char* name : {"persistent_kernel", "assembly_binaries"})
-    found_.notes[name] = "no in-process CPU device";
+  probe_if(found_.in_process_cpu, kNotInProcess, &Capabilities::persistent_kernel,
+           [&] { return persistent_kernel_probe(); });
+  probe_if(found_.in_process_cpu, kNotInProcess, &Capabilities::assembly_binaries,
+           [&] { return assembly_binary_probe(); });
 }
 
 bool Prober::assembly_binary_probe() {

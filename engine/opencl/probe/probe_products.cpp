@@ -5,12 +5,16 @@
 #include <climits>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 
 #include "opencl/device/capability_table.hpp"
 #include "opencl/probe/prober.hpp"
 
 namespace bertcl::opencl {
+namespace {
+
+constexpr const char* kNotNvidia = "not an NVIDIA device";
+
+}  // namespace
 
 bool Prober::dot4_probe(int backend) {
   const auto sums = results("probe_dot4", 3 * kLanes, kLanes, kLanes, {{"DOT4", backend}}, data_.a,
@@ -32,16 +36,12 @@ void Prober::probe_dot_products() {
   probe_matrix_units(nvidia, amd);
   for (const Dot4Backend& backend : kDot4Backends) {
     const auto works = [&] { return dot4_probe(backend.code); };
-    const std::string name = backend.name;
-    if (name == "int_dot_product")
-      extension(backend.name, backend.flag, "cl_khr_integer_dot_product", works);
-    else if (name == "arm_dot_acc")
-      extension(backend.name, backend.flag, "cl_arm_integer_dot_product_accumulate_int8", works);
+    if (backend.extension) extension(backend.flag, backend.extension, works);
     // By vendor: ROCm prints the errors of a failed build, PTX means nothing to another compiler.
-    else if (name == "ptx_dp4a" ? nvidia : amd)
-      probe(backend.name, backend.flag, works);
+    else if (backend.flag == &Capabilities::ptx_dp4a)
+      probe_if(nvidia, kNotNvidia, backend.flag, works);
     else
-      found_.notes[name] = name == "ptx_dp4a" ? "not an NVIDIA device" : "not an AMD GPU";
+      probe_if(amd, "not an AMD GPU", backend.flag, works);
   }
 }
 
@@ -50,39 +50,30 @@ void Prober::probe_matrix_units(bool nvidia, bool amd) {
   const std::string& device = context_.info().name;
   const auto named = [&](auto... names) { return amd && (device.starts_with(names) || ...); };
   struct Home {
-    std::string_view unit;
+    Flag unit;
     bool is_here;
     const char* why_not;
   };
   const Home homes[] = {
-      {"ptx_mma_s8", nvidia, "not an NVIDIA device"},
-      {"amd_mfma_k16", named("gfx908", "gfx90a"), "not an AMD gfx908 or gfx90a"},
-      {"amd_mfma_k32", named("gfx94", "gfx95"), "not an AMD gfx940 or later"},
-      {"amd_wmma", named("gfx11"), "not an AMD gfx11"},
-      {"amd_wmma_gfx12", named("gfx120"), "not an AMD gfx1200 or gfx1201"},
+      {&Capabilities::ptx_mma_s8, nvidia, kNotNvidia},
+      {&Capabilities::amd_mfma_k16, named("gfx908", "gfx90a"), "not an AMD gfx908 or gfx90a"},
+      {&Capabilities::amd_mfma_k32, named("gfx94", "gfx95"), "not an AMD gfx940 or later"},
+      {&Capabilities::amd_wmma, named("gfx11"), "not an AMD gfx11"},
+      {&Capabilities::amd_wmma_gfx12, named("gfx120"), "not an AMD gfx1200 or gfx1201"},
   };
   for (const MatrixUnit& unit : matrix_units()) {
     const auto works = [&] { return matrix_probe(unit, false); };
-    const auto* home = std::find_if(std::begin(homes), std::end(homes),
-                                    [&](const Home& h) { return h.unit == unit.name; });
+    const auto* home = std::ranges::find(homes, unit.flag, &Home::unit);
     if (home == std::end(homes))  // Intel's
-      extension(unit.name, unit.flag, "cl_intel_subgroup_matrix_multiply_accumulate", works);
-    else if (home->is_here)
-      probe(unit.name, unit.flag, works);
+      extension(unit.flag, "cl_intel_subgroup_matrix_multiply_accumulate", works);
     else
-      found_.notes[unit.name] = home->why_not;
+      probe_if(home->is_here, home->why_not, unit.flag, works);
   }
-  if (const MatrixUnit* unit = matrix_unit_of(found_))
-    probe("matrix_f16", &Capabilities::matrix_f16, [&] { return matrix_probe(*unit, true); });
-  else
-    found_.notes["matrix_f16"] = "no matrix unit";
-  if (nvidia) {
-    probe("ptx_wgmma_s8", &Capabilities::ptx_wgmma_s8, [&] { return wgmma_probe(); });
-    probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return cp_async_probe(); });
-  } else {
-    for (const char* name : {"ptx_wgmma_s8", "ptx_cp_async"})
-      found_.notes[name] = "not an NVIDIA device";
-  }
+  const MatrixUnit* unit = matrix_unit_of(found_);
+  probe_if(unit != nullptr, "no matrix unit", &Capabilities::matrix_f16,
+           [&] { return matrix_probe(*unit, true); });
+  probe_if(nvidia, kNotNvidia, &Capabilities::ptx_wgmma_s8, [&] { return wgmma_probe(); });
+  probe_if(nvidia, kNotNvidia, &Capabilities::ptx_cp_async, [&] { return cp_async_probe(); });
 }
 
 // A tile of a matrix multiplication whose elements are all different along each row and column, in

@@ -50,20 +50,17 @@ ProbeData probe_data() {
 
 void Prober::probe_x86() {
   struct Section {
-    const char* name;
-    bool Capabilities::*flag;
+    Flag flag;
     const char* define;
     std::vector<int32_t> expected;
   };
   const Capabilities cpu = cpu_features();
   const Section sections[kSections] = {
-      {"avx2", &Capabilities::avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
-      {"avx512", &Capabilities::avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
-      {"avx512_vnni", &Capabilities::avx512_vnni, "PROBE_AVX512_VNNI",
-       expected_dot4<uint8_t, int8_t>(data_)},
-      {"avx_vnni", &Capabilities::avx_vnni, "PROBE_AVX_VNNI",
-       expected_dot4<uint8_t, int8_t>(data_)},
-      {"avx512_bf16", &Capabilities::avx512_bf16, "PROBE_AVX512_BF16", pair_sums(data_, 1, kLanes)},
+      {&Capabilities::avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
+      {&Capabilities::avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
+      {&Capabilities::avx512_vnni, "PROBE_AVX512_VNNI", expected_dot4<uint8_t, int8_t>(data_)},
+      {&Capabilities::avx_vnni, "PROBE_AVX_VNNI", expected_dot4<uint8_t, int8_t>(data_)},
+      {&Capabilities::avx512_bf16, "PROBE_AVX512_BF16", pair_sums(data_, 1, kLanes)},
   };
   const auto correct = [&](const std::vector<int32_t>& out, size_t section) {
     const auto* row = out.data() + section * kLanes;
@@ -74,9 +71,9 @@ void Prober::probe_x86() {
   std::vector<size_t> wanted;
   for (size_t i = 0; i < kSections; ++i)
     if (!found_.in_process_cpu)
-      found_.notes[sections[i].name] = "no in-process CPU device";
+      note(sections[i].flag, kNotInProcess);
     else if (!(cpu.*sections[i].flag))
-      found_.notes[sections[i].name] = "not supported by this CPU or OS";
+      note(sections[i].flag, "not supported by this CPU or OS");
     else
       wanted.push_back(i);
   if (wanted.empty()) return;
@@ -91,11 +88,9 @@ void Prober::probe_x86() {
   try {
     if (!begins("x86")) throw Error("the combined x86 probe is skipped");
     const std::vector<int32_t> out = run(wanted);
-    for (const size_t i : wanted)
-      probe(sections[i].name, sections[i].flag, [&] { return correct(out, i); });
+    for (const size_t i : wanted) probe(sections[i].flag, [&] { return correct(out, i); });
   } catch (const Error&) {
-    for (const size_t i : wanted)
-      probe(sections[i].name, sections[i].flag, [&] { return correct(run({i}), i); });
+    for (const size_t i : wanted) probe(sections[i].flag, [&] { return correct(run({i}), i); });
   }
 }
 

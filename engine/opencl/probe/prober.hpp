@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "opencl/context.hpp"
@@ -14,6 +15,7 @@ namespace bertcl::opencl {
 
 inline constexpr int kLanes = 16;
 inline constexpr uint8_t kPoison = 0xA5;
+inline constexpr const char* kNotInProcess = "no in-process CPU device";
 
 /// Sixteen lanes of four bytes whose products break wrong kernels: both ends of each type,
 /// four different bytes (a swapped order), 255*127 twice (16-bit saturation), (-128)(-128) four
@@ -57,12 +59,16 @@ class Prober {
     return out.download<T>();
   }
 
+  using Flag = bool Capabilities::*;
   /// False, with a note, for skipped probes; else reports that the probe begins.
   bool begins(const std::string& name);
+  /// Notes why a flag stays false.
+  void note(Flag flag, std::string why) { found_.notes[capability_name(flag)] = std::move(why); }
   /// Sets one flag by a probe; a build error or a wrong number becomes a note.
-  void probe(const std::string& name, bool Capabilities::*flag, const std::function<bool()>& works);
-  void extension(const char* name, bool Capabilities::*flag, const std::string& extension_name,
-                 const std::function<bool()>& works);
+  void probe(Flag flag, const std::function<bool()>& works);
+  void probe_if(bool may_work, const std::string& why_not, Flag flag,
+                const std::function<bool()>& works);
+  void extension(Flag flag, const std::string& name, const std::function<bool()>& works);
 
   void probe_x86();
   void probe_sdot();
