@@ -141,13 +141,12 @@ class Attention(KernelTest):
 
     def test_lengths_in_floats(self):
         for i, length in enumerate((1, 31, 32, 33, 64, 65)):
-            self.expect(attention.run_f32, length, rows=(64, 32)[i % 2], heads=1, half=i % 3 == 0)
+            self.expect(attention.run_f32, length, rows=(64, 32)[i % 2], heads=1)
 
     def test_several_sequences_in_floats(self):
         self.expect(attention.run_f32, 5, 0, 70, 1, mask=True, rows=32)
-        self.expect(attention.run_f32, 3, 66, mask=True, half=True)
+        self.expect(attention.run_f32, 3, 66, mask=True)
 
     def test_heads_in_floats(self):
         for i, head_size in enumerate((1, 4, 31, 33, 65, 128, 256)):
-            self.expect(attention.run_f32, 3, 33, head_size=head_size, heads=1 + i % 2, offset=(0, 4, 3)[i % 3],
-                        half=i % 2 == 1)
+            self.expect(attention.run_f32, 3, 33, head_size=head_size, heads=1 + i % 2, offset=(0, 4, 3)[i % 3])

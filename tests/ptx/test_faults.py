@@ -168,7 +168,7 @@ class Faults(KernelTest):
         run = lambda edits: attention.run_s8(  # noqa: E731
             attention.Case((70,), heads=1, quantized_scores=True, unnormalized=1, unit="mma"), edits)
         self.different(run, LANE_KEYS, "quad % 4 * 2 + KEYS_OF_QUAD", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
-        self.different(run, TILES, "keys[1] = two.hi", "keys[1] = two.lo")
+        self.different(run, MATRIX_UNITS, "b[1] = two.hi", "b[1] = two.lo")
         self.different(run, TILES, "scores[j] = (int4)(term - t.row[0]", "scores[j] = (int4)(term")
         self.different(run, ATTENTION, "{words[0][0], words[0][1], words[1][0]", "{words[0][0], words[1][0], words[0][1]")
         self.different(run, UNIT, "s32.u8.s8.s32", "s32.s8.s8.s32")
