@@ -92,7 +92,7 @@ TEST(Sequences, OfDifferentLengthsNeedAMaskWhereTheyArePadded) {
   options.drop_padding = false;
   Session session = Session::compile(ir::parse(kNoMask), options);
   const std::vector<std::int64_t> ids{1, 2, 3}, even{0, 1, 2}, uneven{0, 1, 3};
-  EXPECT_ERROR(HasSubstr("no mask"), session.start(Sequences{ids, {}, uneven}));
+  EXPECT_ERROR(HasSubstr("no attention mask"), session.start(Sequences{ids, {}, uneven}));
   const Tensors found = session.start(Sequences{std::span(ids).first(2), {}, even}).finish();
   EXPECT_EQ(found.at("last_hidden_state").shape(), (ir::Sizes{2, 4}));
 }
