@@ -177,8 +177,8 @@ struct JobResult {
   std::size_t written_ranges = 0;                    ///< of that table
 };
 
-/// Throws Error unless there is one source of ranges, where `data`, an option of the caller, gives
-/// samples or not.
+/// Throws Error unless there is exactly one source of ranges. `data`: the name of the caller's
+/// option for samples; `has_data`: whether it is given.
 void check_source(const JobOptions& job, std::string_view data, bool has_data);
 
 /// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.

@@ -161,12 +161,12 @@ struct PositionScoresVariant {
 
 std::span<const PositionScoresVariant> position_scores_variants();
 
-/// Kernels with a program that divides the work of an item among several.
+/// Kernels that have two programs: a work-item alone, or several for the same part of the result.
 struct KernelVariant {
   std::string name;
   std::string program;
   Needs needs = {};
-  bool divides = false;    // among those of a work-group, or, of rotary, among single ones
+  bool divides = false;    // several work-items share a part
   bool subgroups = false;  // a work-group reduces by sub-groups
 };
 

@@ -157,7 +157,7 @@ class Session {
   Run start(const DeviceSequences& sequences, DeviceOutputs outputs,
             std::span<_cl_event* const> wait_for = {});
 
-  /// For runs from now on, by one thread. Not while there is one.
+  /// For the runs that follow, which one thread makes. Not to be called during a run.
   void set_tap(TapFunction tap);
   /// Figures of the run that ended last.
   RunStatistics statistics() const;

@@ -299,8 +299,7 @@ TEST(Kernels, ErrorsNameThePlace) {
                context->queue().launch(kernel, {5, 1, 1}, {4, 1, 1}, "ragged"));
 }
 
-// The event of a launch is the point after it only where nothing was queued behind the queue's
-// back.
+// The event of a launch is the point after it only while nothing else was queued.
 TEST(Queues, APointComesAfterEverythingQueuedBeforeIt) {
   const auto context = shared_context();
   Queue& queue = context->queue();

@@ -28,8 +28,8 @@ class JsonTest : public FolderTest {
     write("p.txt", "Ada does.\n");
   }
 
-  /// A command line of each command, as short as can be, but for those whose JSON tests/python and
-  /// tests/serve check: fill-mask, whose model is large, and serve, which goes on.
+  /// A command line of each command, as short as can be, except fill-mask, whose model is large
+  /// (tests/python reads its JSON), and serve, which does not end.
   std::map<std::string, std::vector<std::string>> commands() const {
     return {
         {"devices", {}},
