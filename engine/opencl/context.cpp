@@ -32,7 +32,7 @@ constexpr bool kLoadsAtAnyAddress = false;
 
 struct Context::State {
   Device device;
-  std::shared_ptr<_cl_device_id> device_reference;  // of a part of a device
+  DeviceHandle device_reference;  // of a part of a device
   ContextHandle context;
   std::unique_ptr<Queue> queue;
   MemHandle scratch;
@@ -122,7 +122,7 @@ std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* devi
   auto state = std::make_unique<State>();
   state->device = device_of(device);
   check(clRetainDevice(device), "clRetainDevice");
-  state->device_reference = {device, clReleaseDevice};
+  state->device_reference = adopt(device);
   check(clRetainContext(context), "clRetainContext");
   state->context = adopt(context);
   return start(std::move(state), std::move(queue));
@@ -185,8 +185,9 @@ Buffer Context::allocate(size_t bytes) {
     release();
     throw failure(status_name(status));
   }
-  MemHandle handle(mem, [release](cl_mem released) {
-    clReleaseMemObject(released);
+  // The counter follows the last handle, whatever becomes of the object.
+  MemHandle handle(mem, [release, owned = adopt(mem)](cl_mem) mutable {
+    owned = nullptr;
     release();
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);

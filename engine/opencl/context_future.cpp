@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "opencl/base/exit_guard.hpp"
 #include "opencl/context.hpp"
 
 namespace bertcl::opencl {
@@ -16,6 +17,7 @@ ContextFuture::ContextFuture(std::shared_ptr<Context> context) {
 }
 
 ContextFuture ContextFuture::open(const std::string& selector) {
+  refuse_fork();  // before there is a thread
   ContextFuture future;
   // A future of std::async() waits in its destructor, so the thread never outlives its users.
   future.context_ = std::async(std::launch::async, Context::create, selector).share();

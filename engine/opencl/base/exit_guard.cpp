@@ -28,6 +28,7 @@ void refuse_fork() {
         ErrorCode::device);
 }
 
+bool process_was_forked() { return forked; }
 bool process_is_ending() { return ending || forked; }
 
 }  // namespace bertcl::opencl

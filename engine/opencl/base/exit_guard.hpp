@@ -15,8 +15,11 @@ void watch_exit();
 /// locks but not its threads, and would deadlock.
 void refuse_fork();
 
-/// True from the moment that the latest handler of watch_exit() has run, and where refuse_fork()
-/// throws.
+/// True in such a child.
+bool process_was_forked();
+
+/// True from the moment that the latest handler of watch_exit() has run, and in such a
+/// child.
 bool process_is_ending();
 
 }  // namespace bertcl::opencl

@@ -15,14 +15,17 @@ namespace bertcl::opencl {
 
 using ContextHandle = std::shared_ptr<_cl_context>;
 using QueueHandle = std::shared_ptr<_cl_command_queue>;
+using DeviceHandle = std::shared_ptr<_cl_device_id>;
 using EventHandle = std::shared_ptr<_cl_event>;
 using KernelHandle = std::shared_ptr<_cl_kernel>;
 using MemHandle = std::shared_ptr<_cl_mem>;
 using ProgramHandle = std::shared_ptr<_cl_program>;
 
-/// Takes over one reference of a CL object and releases it with the last handle.
+/// Takes over one reference of a CL object and releases it with the last handle, except in a child
+/// of fork().
 ContextHandle adopt(_cl_context* object);
 QueueHandle adopt(_cl_command_queue* object);
+DeviceHandle adopt(_cl_device_id* object);
 EventHandle adopt(_cl_event* object);
 KernelHandle adopt(_cl_kernel* object);
 MemHandle adopt(_cl_mem* object);
