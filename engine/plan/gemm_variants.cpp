@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/tiles.hpp"
 #include "plan/gemm_s8.hpp"
 #include "support/ceil_div.hpp"
 

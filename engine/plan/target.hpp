@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "kernels/needs.hpp"
-#include "kernels/variants.hpp"
+#include "kernels/tiles.hpp"
 #include "opencl/context.hpp"
 #include "plan/tuning.hpp"
 

@@ -11,7 +11,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
-#include "kernels/variants.hpp"
+#include "kernels/tiles.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/kernels_cl/products.hpp"
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/tiles.hpp"
+
 namespace bertcl::plan {
 namespace {
 

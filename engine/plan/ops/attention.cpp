@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/contracts/attention.hpp"
+#include "kernels/tiles.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"

@@ -5,6 +5,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
+#include "kernels/tiles.hpp"
 #include "opencl/device/capabilities.hpp"
 #include "ops/operands.hpp"
 #include "ops/precision.hpp"
