@@ -15,6 +15,7 @@
 #include "kernels/choice.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
+#include "kernels/tiles.hpp"
 #include "ops/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "plan/gemm_variants.hpp"
@@ -108,18 +109,22 @@ void add_tiles(GemmS8& gemm, const Target& target) {
   gemm.for_rows.pop_back();
 }
 
-}  // namespace
-
-GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t n,
-                      std::int64_t k) {
-  const auto all = kernels::gemm_s8_variants();
-  const auto choice = kernels::choose(
-      who, all, [&](const std::string& variant) { return target.is_disabled(variant); },
+/// The fastest variant that the device supports.
+auto choose_default(const Target& target, const std::string& who) {
+  return kernels::choose(
+      who, kernels::gemm_s8_variants(),
+      [&](const std::string& variant) { return target.is_disabled(variant); },
       [&](const GemmVariant& variant) {
         const std::string reason =
             target.options.why_refused(ops::operands::linear_q::op, variant.name);
         return reason.empty() ? target.why_not(variant.needs) : kernels::Refusal{reason};
       });
+}
+
+/// What tuning may choose from. `unsplit_variant` becomes the whole GEMM of those with split-K.
+std::vector<GemmVariant> list_tunable(const Target& target, std::int64_t k,
+                                      GemmVariant& unsplit_variant) {
+  const auto all = kernels::gemm_s8_variants();
   std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
   const auto erase_refused = [&] {
     std::erase_if(tunable, [&](const GemmVariant& variant) {
@@ -127,33 +132,52 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     });
   };
   erase_refused();
-  GemmS8 gemm;
-  if (may_split_k(target, k)) gemm.split_variant = unsplit(tunable);
-  const bool splits_k = !gemm.split_variant.name.empty();
-  if (splits_k) add_split_k(tunable, gemm.split_variant, k);
+  if (may_split_k(target, k)) unsplit_variant = unsplit(tunable);
+  if (!unsplit_variant.name.empty()) add_split_k(tunable, unsplit_variant, k);
   add_tuned_options(tunable, target, all);  // last: tuning stops at its time limit
   erase_refused();
+  return tunable;
+}
+
+/// The variants by rows that were measured on the device.
+void take_tuned(GemmS8& gemm, const Target& target, const std::vector<TunedVariant>& tuned) {
+  if (gemm.variant.items > 1) add_tiles(gemm, target);  // names what it was compared with
+  gemm.tunable.predicted_for = "";
+  gemm.variant = *tuned.back().variant;
+  gemm.for_rows = by_measured_rows(tuned);
+  const TunableGemm& of = gemm.tunable;
+  gemm.tunable.gain = target.tuning.find(ops::operands::linear_q::op, "int8", of.n, of.k)->gain();
+  gemm.split_k = take_split_k(gemm, target.context.info());
+}
+
+/// The variants by rows on a device that was not tuned to this GEMM.
+void take_untuned(GemmS8& gemm, const Target& target) {
+  const TunableGemm& of = gemm.tunable;
+  if (!gemm.split_variant.name.empty() && gemm.variant.layout() == gemm.split_variant.layout())
+    gemm.split_k = split_k_of(of.n, of.k, target.context.info().compute_units);
+  if (gemm.variant.items > 1) {
+    add_tiles(gemm, target);
+  } else if (auto small_m = small_m_of(target, gemm.variant, of.n)) {
+    gemm.for_rows.push_back({small_m->tile_rows, std::move(*small_m)});
+  }
+}
+
+}  // namespace
+
+GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t n,
+                      std::int64_t k) {
+  const auto choice = choose_default(target, who);
+  GemmS8 gemm;
+  const std::vector<GemmVariant> tunable = list_tunable(target, k, gemm.split_variant);
   const std::vector<TunedVariant> tuned =
       tuned_variants(target, tunable, ops::operands::linear_q::op, "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);
   gemm.variant = target.adapt_to_device(*choice.variant);
-  if (!tuned.empty()) {
-    if (gemm.variant.items > 1) add_tiles(gemm, target);  // names what it was compared with
-    gemm.tunable.predicted_for = "";
-    gemm.variant = *tuned.back().variant;
-    gemm.for_rows = by_measured_rows(tuned);
-    gemm.tunable.gain = target.tuning.find(ops::operands::linear_q::op, "int8", n, k)->gain();
-    gemm.split_k = take_split_k(gemm, target.context.info());
-    return gemm;
-  }
-  if (splits_k && gemm.variant.layout() == gemm.split_variant.layout())
-    gemm.split_k = split_k_of(n, k, target.context.info().compute_units);
-  if (gemm.variant.items > 1) {
-    add_tiles(gemm, target);
-  } else if (auto small_m = small_m_of(target, gemm.variant, n)) {
-    gemm.for_rows.push_back({small_m->tile_rows, std::move(*small_m)});
-  }
+  if (tuned.empty())
+    take_untuned(gemm, target);
+  else
+    take_tuned(gemm, target, tuned);
   return gemm;
 }
 

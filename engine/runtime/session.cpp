@@ -66,10 +66,21 @@ struct Session::State {
   TapFunction tap;                                 // set while nothing runs
   RunStatistics statistics;
 
+  void prepare_requests(const SessionOptions& session, const RequestOptions& options);
   Request& take(bool wait);
   void give_back(Request& request) noexcept;
   void free_idle();
 };
+
+/// Once there is a plan; makes none of them yet.
+void Session::State::prepare_requests(const SessionOptions& session,
+                                      const RequestOptions& options) {
+  pads = !options.drop_padding || !takes_packed(plan);
+  max_requests = static_cast<std::size_t>(std::max(1, session.requests));
+  requests.reserve(max_requests);
+  idle.reserve(max_requests);
+  make_request = [this, options] { return std::make_unique<Request>(plan, options, arenas); };
+}
 
 /// A request that is idle, or a new one.
 Request& Session::State::take(bool wait) {
@@ -220,35 +231,23 @@ void Session::check_once(const ir::Graph& graph, State& state) {
     remember_check(state.plan);
 }
 
-Session Session::compile(ir::Graph graph, const SessionOptions& options,
-                         const std::filesystem::path& path) {
-  std::unique_ptr<State, Settle> state(new State);
-  state->path = path;
-  state->metadata = graph.metadata;
-  plan::Options plan_options;
-  plan_options.gemm = plan::gemm_library_named(options.gemm);
-  plan_options.allow_nonfinite = options.allow_nonfinite;
-  plan_options.merge_launches = !options.command_buffer && options.observe.empty();
-  plan_options.disabled = options.disabled_kernels;
-  plan_options.tuning = options.tuning;
-  plan_options.on_program = options.on_program;
-  std::shared_ptr<opencl::Context> context;
-  const auto open = [&] {
-    if (context) return;
-    const Stopwatch opening;
-    context = options.context ? options.context.get() : opencl::Context::create(options.device);
-    state->times.device = opening.milliseconds();
-  };
-  if (options.precision != ir::DType::f32) open();  // which has a say in it
-  const Stopwatch clock;
-  if (options.pooling) add_pooling(graph, *options.pooling);
-  add_observers(graph, options.observe);
-  passes::Options pass_options{.disabled = options.disabled_passes};
-  const std::int64_t limit = memory_limit(options.max_memory);
-  pass_options.limits.memory = limit;
-  pass_options.drop_padding = options.drop_padding;
-  if (context)
-    pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
+namespace {
+
+plan::Options plan_options_of(const SessionOptions& options) {
+  plan::Options made;
+  made.gemm = plan::gemm_library_named(options.gemm);
+  made.allow_nonfinite = options.allow_nonfinite;
+  made.merge_launches = !options.command_buffer && options.observe.empty();
+  made.disabled = options.disabled_kernels;
+  made.tuning = options.tuning;
+  made.on_program = options.on_program;
+  return made;
+}
+
+/// Runs the passes and dumps the graph after each where that is asked for. Returns what became of
+/// the nodes of the file, if options.follow_nodes asks for that.
+std::vector<passes::NodeStatus> run_passes(ir::Graph& graph, const passes::Options& pass_options,
+                                           const SessionOptions& options) {
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
   std::optional<passes::NodeStatuses> statuses;
   if (options.follow_nodes) statuses.emplace(graph);
@@ -258,8 +257,46 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       if (statuses) statuses->after(pass.name, g);
     });
   });
-  if (statuses) state->node_statuses = statuses->result();
+  return statuses ? statuses->result() : std::vector<passes::NodeStatus>();
+}
+
+/// Throws Error with the nodes that have to run in float.
+void check_int8(const plan::Plan& plan, const std::filesystem::path& path) {
+  if (const auto reasons = plan::why_not_int8(plan); !reasons.empty())
+    throw Error(
+        fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
+        ErrorCode::unsupported);
+}
+
+}  // namespace
+
+Session Session::compile(ir::Graph graph, const SessionOptions& options,
+                         const std::filesystem::path& path) {
+  std::unique_ptr<State, Settle> state(new State);
+  state->path = path;
+  state->metadata = graph.metadata;
+  const std::int64_t limit = memory_limit(options.max_memory);
+  plan::Options plan_options = plan_options_of(options);
+  std::shared_ptr<opencl::Context> context;
+  const auto open = [&] {
+    if (context) return;
+    const Stopwatch opening;
+    context = options.context ? options.context.get() : opencl::Context::create(options.device);
+    state->times.device = opening.milliseconds();
+  };
+  if (options.precision != ir::DType::f32) open();  // which has a say in it
+
+  const Stopwatch clock;
+  if (options.pooling) add_pooling(graph, *options.pooling);
+  add_observers(graph, options.observe);
+  passes::Options pass_options{.disabled = options.disabled_passes};
+  pass_options.limits.memory = limit;
+  pass_options.drop_padding = options.drop_padding;
+  if (context)
+    pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
+  state->node_statuses = run_passes(graph, pass_options, options);
   state->times.passes = clock.milliseconds();
+
   open();
   const Stopwatch planning;
   check_constants(graph, limit);
@@ -270,20 +307,10 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   };
   state->plan = with_code(ErrorCode::unsupported,
                           [&] { return plan::make_plan(graph, context, plan_options); });
-  if (options.require_int8)
-    if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
-      throw Error(
-          fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
-          ErrorCode::unsupported);
+  if (options.require_int8) check_int8(state->plan, path);
   if (options.pad_token_id && !state->plan.compared_pad_ids.empty())
     state->plan.pad_token_id = options.pad_token_id();
-  state->pads = !options.drop_padding || !takes_packed(state->plan);
-  state->max_requests = static_cast<std::size_t>(std::max(1, options.requests));
-  state->requests.reserve(state->max_requests);
-  state->idle.reserve(state->max_requests);
-  state->make_request = [&state = *state, requests] {
-    return std::make_unique<Request>(state.plan, requests, state.arenas);
-  };
+  state->prepare_requests(options, requests);
   if (options.self_check) check_once(graph, *state);
   state->idle.push_back(state->requests.emplace_back(state->make_request()).get());
   state->times.programs = state->plan.program_ms;

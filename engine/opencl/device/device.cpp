@@ -152,52 +152,59 @@ std::vector<Device> find_devices() {
   return found;
 }
 
-Device find_device(const std::string& selector) {
-  std::vector<Device> devices = find_devices();
-  std::string wanted = selector;
-  std::string source = "device selector";
-  if (wanted.empty()) {
-    if (const char* variable = std::getenv("BERTCL_DEVICE")) wanted = variable;
-    source = "environment variable BERTCL_DEVICE";
-  }
+namespace {
+
+/// The device that `wanted` names in lower case, or a GPU if it is empty; end() if there is none.
+std::vector<Device>::const_iterator find_named(const std::vector<Device>& devices,
+                                               const std::string& wanted) {
   const auto first = [&](auto&& fits) {
     return std::ranges::find_if(devices, [&](const Device& d) { return fits(d.info); });
   };
   const auto of_type = [&](const std::string& type) {
     return first([&](const DeviceInfo& d) { return d.type == type; });
   };
-
-  auto chosen = devices.end();
-  wanted = lower_case(wanted);
   if (wanted.empty()) {
-    chosen = of_type("gpu");
-    if (chosen == devices.end()) chosen = of_type("cpu");
-    if (chosen == devices.end()) chosen = devices.begin();
-  } else if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c); })) {
-    chosen = first([&](const DeviceInfo& d) { return std::to_string(d.index) == wanted; });
-  } else if (wanted == "cpu" || wanted == "gpu" || wanted == "accelerator") {
-    chosen = of_type(wanted);
-  } else {
-    chosen = first([&](const DeviceInfo& d) {
-      return lower_case(d.platform).find(wanted) != std::string::npos ||
-             lower_case(d.name).find(wanted) != std::string::npos;
-    });
+    for (const char* type : {"gpu", "cpu"})
+      if (const auto device = of_type(type); device != devices.end()) return device;
+    return devices.begin();
   }
-  if (chosen == devices.end()) {
-    std::vector<DeviceInfo> infos;
-    std::vector<std::string> names = {"cpu", "gpu", "accelerator"};
-    for (const Device& d : devices) {
-      infos.push_back(d.info);
-      names.insert(names.end(), {d.info.name, d.info.platform});
-    }
-    const std::string& given = selector.empty() ? wanted : selector;
-    throw Error(source + " '" + given + "' matches no OpenCL device" + did_you_mean(given, names) +
-                    "; give an index, cpu, gpu, accelerator or part of the "
-                    "name of a platform or device:" +
-                    listing(infos),
-                ErrorCode::device);
+  if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c); }))
+    return first([&](const DeviceInfo& d) { return std::to_string(d.index) == wanted; });
+  if (wanted == "cpu" || wanted == "gpu" || wanted == "accelerator") return of_type(wanted);
+  return first([&](const DeviceInfo& d) {
+    return lower_case(d.platform).find(wanted) != std::string::npos ||
+           lower_case(d.name).find(wanted) != std::string::npos;
+  });
+}
+
+Error no_match(const std::string& source, const std::string& given,
+               const std::vector<Device>& devices) {
+  std::vector<DeviceInfo> infos;
+  std::vector<std::string> names = {"cpu", "gpu", "accelerator"};
+  for (const Device& d : devices) {
+    infos.push_back(d.info);
+    names.insert(names.end(), {d.info.name, d.info.platform});
   }
-  return *chosen;
+  return Error(source + " '" + given + "' matches no OpenCL device" + did_you_mean(given, names) +
+                   "; give an index, cpu, gpu, accelerator or part of the "
+                   "name of a platform or device:" +
+                   listing(infos),
+               ErrorCode::device);
+}
+
+}  // namespace
+
+Device find_device(const std::string& selector) {
+  const std::vector<Device> devices = find_devices();
+  std::string given = selector;
+  std::string source = "device selector";
+  if (given.empty()) {
+    if (const char* variable = std::getenv("BERTCL_DEVICE")) given = variable;
+    source = "environment variable BERTCL_DEVICE";
+  }
+  const auto device = find_named(devices, lower_case(given));
+  if (device == devices.end()) throw no_match(source, given, devices);
+  return *device;
 }
 
 Device device_of(cl_device_id id) {

@@ -90,6 +90,51 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
     reduce();
 }
 
+/// Scale and zero point of x as far as they are known. What an earlier step measures is read on the
+/// device: one of all of x, or a scale for each row.
+struct InputQuantization {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+  const ir::Value *measured_scale = nullptr, *measured_zero_point = nullptr, *row_scale = nullptr;
+};
+
+InputQuantization input_quantization(const ir::Node& node) {
+  namespace o = ops::operands::linear_q;
+  InputQuantization found;
+  const ir::Value* scale = node.inputs[o::x_scale];
+  if (scale->is_constant())
+    found.scale = scalar_or(scale, 1);
+  else if (element_count(scale->type.shape) == ir::Dim(1))
+    found.measured_scale = scale;
+  else
+    found.row_scale = scale;
+  const ir::Value* zero_point = node.input(o::x_zero_point);
+  if (!zero_point || zero_point->is_constant())
+    found.zero_point = zero_point_or_0(zero_point);
+  else
+    found.measured_zero_point = zero_point;
+  return found;
+}
+
+/// Launches the step that sums the rows of x, which zero points of weights multiply; returns the
+/// sums.
+Argument sum_rows(Builder& b, const ir::Node& node, const InputQuantization& input, std::int64_t k,
+                  const ir::Dim& rows) {
+  const ir::Value* x = node.inputs[ops::operands::linear_q::x];
+  const Argument sums = b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
+  b.launch(node, Arithmetic::int8, "rows", b.kernel("row_sums", "row_sums"),
+           kernels::RowSums<Argument>{.a = b.in(x),
+                                      .a_type = type_code(x->type.dtype),
+                                      .zero_point = input.zero_point,
+                                      .x_zero_point = b.in(input.measured_zero_point),
+                                      .sums = sums,
+                                      .M = SizeExpr{rows},
+                                      .K = static_cast<std::int32_t>(k),
+                                      .rows_per_item = b.rows_per_item()},
+           {SizeExpr{rows, b.rows_per_item()}, SizeExpr{}, SizeExpr{}});
+  return Builder::read(sums);
+}
+
 void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = ops::operands::linear_q;
   const ir::Tensor& w = *node.inputs[o::w]->constant;
@@ -98,38 +143,17 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   check_exact_sums(node.describe(), k, node.input(o::w_zero_point));
   PrepackedS8 prepacked = prepack_weights(b, w, gemm);
 
-  // Scale and zero point of x may be measured by an earlier step; they are read on the device then.
-  const ir::Value* x_scale = node.inputs[o::x_scale];
-  const ir::Value* x_zero = node.input(o::x_zero_point);
-  const bool is_static = x_scale->is_constant(),
-             is_one = element_count(x_scale->type.shape) == ir::Dim(1);
-  const ir::Value* measured_scale = is_static || !is_one ? nullptr : x_scale;
-  const ir::Value* row_scale = is_static || is_one ? nullptr : x_scale;
-  const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
-  const float static_scale = is_static ? scalar_or(x_scale, 1) : 1;
-  const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
+  const InputQuantization input = input_quantization(node);
   std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
-  for (float& s : scale) s *= static_scale;
+  for (float& s : scale) s *= input.scale;
   const OutColumns out = out_columns(b, node.input(o::out_scale), node.input(o::out_zero_point), n);
   const ir::Value* x = node.inputs[o::x];
   const ir::Value* bias = node.input(o::bias);
   const ir::Dim rows = row_count(node.output()->type.shape);
-  Argument w_zero = nullptr, row_sums = nullptr;
+  Argument w_zero_point = nullptr, row_sums = nullptr;
   if (const ir::Value* z = node.input(o::w_zero_point)) {
-    w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 0)).converted(ir::DType::i32));
-    const Argument sums =
-        b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
-    b.launch(node, Arithmetic::int8, "rows", b.kernel("row_sums", "row_sums"),
-             kernels::RowSums<Argument>{.a = b.in(x),
-                                        .a_type = type_code(x->type.dtype),
-                                        .zero_point = static_zero,
-                                        .x_zero_point = b.in(measured_zero),
-                                        .sums = sums,
-                                        .M = SizeExpr{rows},
-                                        .K = static_cast<std::int32_t>(k),
-                                        .rows_per_item = b.rows_per_item()},
-             {SizeExpr{rows, b.rows_per_item()}, SizeExpr{}, SizeExpr{}});
-    row_sums = Builder::read(sums);
+    w_zero_point = b.constant(ir::Tensor::of({n}, per_column(z, n, 0)).converted(ir::DType::i32));
+    row_sums = sum_rows(b, node, input, k, rows);
   }
   const std::int32_t activation = activation_code(activation_of(node));
   const std::int32_t out_type = type_code(node.output()->type.dtype);
@@ -145,16 +169,16 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .M = SizeExpr{rows},
       .N = static_cast<std::int32_t>(n),
       .K = static_cast<std::int32_t>(k),
-      .zero_point = static_zero,
+      .zero_point = input.zero_point,
       .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
       .has_bias = static_cast<std::int32_t>(bias != nullptr),
       .activation = activation,
       .out_type = out_type,
-      .x_scale = b.in(measured_scale),
-      .x_zero_point = b.in(measured_zero),
+      .x_scale = b.in(input.measured_scale),
+      .x_zero_point = b.in(input.measured_zero_point),
       .row_sums = row_sums,
-      .w_zero_point = w_zero,
-      .row_scale = b.in(row_scale)};
+      .w_zero_point = w_zero_point,
+      .row_scale = b.in(input.row_scale)};
   Step& step =
       b.launch(node, Arithmetic::int8, gemm.variant.name, {}, kernels::in_order(arguments), {});
   set_variants(step, gemm, activation, out_type, rows,
