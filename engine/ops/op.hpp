@@ -21,6 +21,9 @@ namespace bertcl::ops {
 std::size_t axis_of(const ir::Node& node, std::string_view key, std::int64_t default_value,
                     std::size_t rank);
 
+/// True if `axis` of the node, or else the default, is the last one of `shape`.
+bool is_last_axis(const ir::Node& node, std::int64_t default_value, const ir::Shape& shape);
+
 /// What functions of an operator see of its node.
 struct NodeContext {
   const ir::Node& node;

@@ -59,6 +59,11 @@ std::size_t axis_of(const ir::Node& node, std::string_view key, std::int64_t def
   return NodeContext{node}.axis(node.int_attribute(key, default_value), rank, key);
 }
 
+bool is_last_axis(const ir::Node& node, std::int64_t default_value, const ir::Shape& shape) {
+  const std::int64_t axis = node.int_attribute("axis", default_value);
+  return axis == -1 || axis == std::ssize(shape) - 1;
+}
+
 std::size_t NodeContext::axis(std::int64_t given, std::size_t rank, std::string_view name) const {
   if (const auto axis = ir::axis_within(given, rank)) return *axis;
   fail("{} {} is out of range for rank {}", name, given, rank);

@@ -7,7 +7,8 @@
 
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

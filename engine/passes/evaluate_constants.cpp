@@ -9,7 +9,7 @@
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
 #include "ops/interpret.hpp"
-#include "passes/match.hpp"
+#include "passes/rewrite.hpp"
 #include "support/option_name.hpp"
 
 namespace bertcl::passes {

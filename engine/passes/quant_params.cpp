@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/match.hpp"
+#include "ops/op.hpp"
+#include "passes/node_queries.hpp"
 
 namespace bertcl::passes {
 
@@ -18,7 +19,7 @@ bool is_per_tensor_or_column(const ir::Node& node) {
   const ir::Value *scale = node.inputs[1], *zero = node.input(2);
   if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
   const ir::Shape& shape = node.inputs[0]->type.shape;
-  if (shape.empty() || !is_last_axis(node, 1, shape)) return false;
+  if (shape.empty() || !ops::is_last_axis(node, 1, shape)) return false;
   const auto fits = [&](const ir::Value* v) { return v->type.shape == ir::Shape{shape.back()}; };
   return fits(scale) && (!zero || fits(zero));
 }

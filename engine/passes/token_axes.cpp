@@ -12,7 +12,7 @@
 
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 
 namespace bertcl::passes {
 

@@ -15,7 +15,7 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/token_values.hpp"
 #include "plan/compared_pad_ids.hpp"
 #include "plan/lowering_table.hpp"

@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "ir/input_role.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::quant {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "check.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "tests/support/parse_graph.hpp"
 
 namespace bertcl::passes {

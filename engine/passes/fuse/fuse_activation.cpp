@@ -3,8 +3,8 @@
 //
 //   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
 #include "ops/op.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -15,6 +15,7 @@
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

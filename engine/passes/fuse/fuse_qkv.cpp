@@ -20,7 +20,6 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/concatenate_linears.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
@@ -32,7 +31,7 @@ namespace {
 /// The columns of `part` among those that Split takes apart along the last axis; -1 if it does not.
 std::int64_t first_column(const ir::Value* part) {
   const ir::Node& split = *part->producer;
-  if (!is_last_axis(split, 0, part->type.shape)) return -1;
+  if (!ops::is_last_axis(split, 0, part->type.shape)) return -1;
   std::int64_t column = 0;
   for (const ir::Value* v : split.outputs) {
     if (v == part) return column;

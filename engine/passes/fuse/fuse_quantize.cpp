@@ -16,9 +16,9 @@
 #include "ops/norm.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -12,8 +12,8 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/concatenate_linears.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -5,9 +5,10 @@
 //
 // One launch instead of three.
 #include "ir/dtype.hpp"
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 
@@ -21,7 +22,7 @@ bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
   ir::Node* unpack = padded->producer;
   const ir::Shape& shape = padded->type.shape;
   if (!unpack || unpack->op != unpack::op || unpack->outputs.size() != 1 || !g.used_once(padded) ||
-      shape.size() != 3 || !is_last_axis(split, 0, shape))
+      shape.size() != 3 || !ops::is_last_axis(split, 0, shape))
     return false;
   if (ir::size_of(padded->type.dtype) % 4 != 0) return false;  // the kernel copies words
   ir::Node* made = g.add_node(unpack::op, unpack->inputs, unpack->attributes,

@@ -27,7 +27,7 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
@@ -74,7 +74,7 @@ bool has_scales_of_columns(const ir::Node& n) {
   const ir::Value* scale = n.inputs[1];
   if (ir::is_scalar(scale)) return true;
   const ir::Shape& shape = n.output()->type.shape;
-  return shape.size() > 2 && scale->is_constant() && is_last_axis(n, 1, shape);
+  return shape.size() > 2 && scale->is_constant() && ops::is_last_axis(n, 1, shape);
 }
 
 /// True if each row of the result depends on the same row of the operands only.

@@ -3,9 +3,9 @@
 //
 //   Gather(table u8, ids) -> DQ(scale, zero_point)      becomes      Gather(table' f32, ids)
 #include "ops/interpret.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

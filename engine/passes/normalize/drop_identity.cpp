@@ -4,7 +4,7 @@
 //   Identity, Cast to the same type, Reshape and Expand to the same shape, Transpose that moves
 //   nothing, Concat of one operand, x + 0, x - 0, x * 1, x / 1; two Transposes and two Reshapes in
 //   a row become one.
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {

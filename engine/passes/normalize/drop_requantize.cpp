@@ -11,9 +11,10 @@
 #include <limits>
 
 #include "ops/op.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -12,8 +12,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

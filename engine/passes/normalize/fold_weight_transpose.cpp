@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "ops/interpret.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

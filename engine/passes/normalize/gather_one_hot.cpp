@@ -7,8 +7,9 @@
 //
 // TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the MatMul; a
 // model whose ids are within its table, as they must be, gives the same.
-#include "passes/match.hpp"
+#include "ops/op.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -19,7 +20,7 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
   const ir::Shape& table = matmul.inputs[1]->type.shape;
   if (!one_hot || one_hot->op != "OneHot" || table.size() != 2) return false;
   const ir::Value* values = one_hot->inputs[2];
-  if (!is_last_axis(*one_hot, -1, one_hot->output()->type.shape) || !values->is_constant() ||
+  if (!ops::is_last_axis(*one_hot, -1, one_hot->output()->type.shape) || !values->is_constant() ||
       values->constant->to_doubles() != std::vector<double>{0, 1})
     return false;
   replace(g, &matmul, {one_hot, &matmul}, "Gather", {matmul.inputs[1], one_hot->inputs[0]},

@@ -9,7 +9,6 @@
 // shape operands. A shape that only a run can tell keeps its operands.
 #include "ops/infer.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {

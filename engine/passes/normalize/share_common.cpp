@@ -9,8 +9,8 @@
 #include <map>
 
 #include "ir/text.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

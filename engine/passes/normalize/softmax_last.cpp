@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ops/op.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 bool softmax_last_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Softmax" && node.op != "LogSoftmax") return false;
   ir::Type type = node.output()->type;
-  if (is_last_axis(node, -1, type.shape)) return false;
+  if (ops::is_last_axis(node, -1, type.shape)) return false;
   const std::size_t axis = ops::axis_of(node, "axis", -1, type.shape.size());
   const auto last = std::ssize(type.shape) - 1;
   std::vector<std::int64_t> perm(type.shape.size());

@@ -13,8 +13,9 @@
 //
 // Dividing by y_scale at the end instead of multiplying by a_scale * b_scale / y_scale may change a
 // result next to a rounding tie.
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -20,9 +20,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "passes/match.hpp"
+#include "ops/op.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -90,12 +92,12 @@ Apart apart(ir::Graph& g, ir::Node& node) {
     return result;
   }
   if (node.op == "Softmax") {
-    if (!is_last_axis(node, -1, node.output()->type.shape)) return {};
+    if (!ops::is_last_axis(node, -1, node.output()->type.shape)) return {};
     result.attributes["axis"] = -1;
     return result;
   }
   if (node.op == "GatherElements") {
-    if (!is_last_axis(node, 0, node.output()->type.shape)) return {};
+    if (!ops::is_last_axis(node, 0, node.output()->type.shape)) return {};
     result.inputs[1] = repeated_indices(g, node.inputs[1], node.inputs[0], x, &node);
     result.attributes["axis"] = -1;
     return result.inputs[1] ? result : Apart{};

@@ -12,9 +12,10 @@
 #include <array>
 #include <optional>
 
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -9,9 +9,9 @@
 //
 // Scales are per tensor or per column.
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -8,9 +8,9 @@
 //
 // find_attention has made sure that all of them are quantized where the probabilities are.
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

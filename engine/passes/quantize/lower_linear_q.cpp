@@ -14,9 +14,9 @@
 
 #include "ops/operands.hpp"
 #include "passes/int8_weight.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
@@ -27,7 +28,7 @@ bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
   if (!size.is_constant() || !half.is_constant() || 2 * half.constant() != size.constant())
     return false;
   if (n->op == "Split")
-    return is_last_axis(*n, 0, whole->type.shape) && n->outputs.size() == 2 &&
+    return ops::is_last_axis(*n, 0, whole->type.shape) && n->outputs.size() == 2 &&
            n->outputs[second] == v;
   const auto last = std::ssize(whole->type.shape) - 1;
   const auto axis = only_integer(*n, "axes", 3), start = only_integer(*n, "starts", 1);
@@ -110,7 +111,7 @@ std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& no
       if (!concat || concat->op != "Concat" || concat->inputs.size() != 2) continue;
       ir::Node* neg = concat->inputs[0]->producer;
       Rotation r;
-      if (!is_last_axis(*concat, 0, concat->output()->type.shape) || !neg || neg->op != "Neg")
+      if (!ops::is_last_axis(*concat, 0, concat->output()->type.shape) || !neg || neg->op != "Neg")
         continue;
       if (!is_half_of(neg->inputs[0], true, &r.x) || !is_half_of(concat->inputs[1], false, &r.x))
         continue;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 
 namespace bertcl::passes {
 namespace {

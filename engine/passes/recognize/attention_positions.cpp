@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 
@@ -75,7 +77,7 @@ std::optional<PositionTerm> match_position_term(ir::Value* v) {
   v = strip_factors(v, term, /*transposes=*/true);
   ir::Node* gather = v->producer;
   if (!gather || gather->op != "GatherElements") return std::nullopt;
-  if (!is_last_axis(*gather, 0, scores)) return std::nullopt;
+  if (!ops::is_last_axis(*gather, 0, scores)) return std::nullopt;
   term.index = index_under(gather->inputs[1], scores);
   v = strip_factors(gather->inputs[0], term, /*transposes=*/false);
   ir::Node* matmul = v->producer;

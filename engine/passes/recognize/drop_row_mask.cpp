@@ -14,9 +14,9 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
 #include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "ops/op.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

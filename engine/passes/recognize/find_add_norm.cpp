@@ -12,8 +12,9 @@
 //   becomes
 //   add_norm(x, residual, gamma) {rms = 1, sum = 1} -> y, s
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -63,14 +63,16 @@
 #include <utility>
 
 #include "ir/input_role.hpp"
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
 #include "passes/recognize/attention_parts.hpp"
 #include "passes/recognize/same_tokens.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 
@@ -101,7 +103,7 @@ ir::Value* scores_under(ir::Node& node, Found& found) {
   if (node.output()->type.shape.size() != 4) return nullptr;
   found.nodes.push_back(&node);
   if (node.op == "Softmax")
-    return is_last_axis(node, -1, node.output()->type.shape) ? node.inputs[0] : nullptr;
+    return ops::is_last_axis(node, -1, node.output()->type.shape) ? node.inputs[0] : nullptr;
   ir::Node* sub = node.op == "Exp" ? node.inputs[0]->producer : nullptr;
   if (!sub || sub->op != "Sub") return nullptr;
   ir::Node* max = sub->inputs[1]->producer;

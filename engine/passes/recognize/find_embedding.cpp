@@ -19,8 +19,9 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -7,6 +7,7 @@
 
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

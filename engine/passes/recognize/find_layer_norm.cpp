@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

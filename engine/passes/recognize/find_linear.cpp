@@ -15,8 +15,9 @@
 //
 // The order of float additions changes, and so may the last bits.
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

@@ -20,8 +20,8 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

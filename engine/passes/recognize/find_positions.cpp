@@ -12,8 +12,8 @@
 #include <set>
 
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

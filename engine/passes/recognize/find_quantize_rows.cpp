@@ -14,7 +14,9 @@
 
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 

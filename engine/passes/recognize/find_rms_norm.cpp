@@ -6,7 +6,9 @@
 // Runs after find_layer_norm, whose differences to the mean have the same form. Results may change
 // by rounding.
 #include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

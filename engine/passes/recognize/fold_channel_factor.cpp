@@ -10,9 +10,10 @@
 // to a rounding tie.
 #include <cmath>
 
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -17,10 +17,11 @@
 #include <algorithm>
 #include <ranges>
 
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 namespace {

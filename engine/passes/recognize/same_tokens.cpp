@@ -9,7 +9,7 @@
 
 #include "ops/op.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 
 namespace bertcl::passes {
 namespace {

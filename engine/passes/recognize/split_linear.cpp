@@ -20,9 +20,10 @@
 
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
-#include "passes/match.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/pass.hpp"
 #include "passes/recognize/attention_heads.hpp"
+#include "passes/rewrite.hpp"
 
 namespace bertcl::passes {
 
@@ -74,7 +75,7 @@ bool is_whole(const ir::Node* n) {
   if (!dq || dq->op != "DequantizeLinear") return false;
   return std::ranges::all_of(dq->inputs,
                              [](const ir::Value* v) { return !v || v->is_constant(); }) &&
-         (is_last_axis(*dq, 1, w->type.shape) || dq->inputs[1]->constant->size() == 1);
+         (ops::is_last_axis(*dq, 1, w->type.shape) || dq->inputs[1]->constant->size() == 1);
 }
 
 /// The linear of `count` columns from `first` on of another.

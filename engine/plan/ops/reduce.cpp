@@ -7,7 +7,6 @@
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "ops/op.hpp"
-#include "passes/match.hpp"
 #include "plan/lowering_table.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/strided.hpp"
@@ -83,7 +82,7 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.output()->type.shape;
-  if (!passes::is_last_axis(node, -1, shape))
+  if (!ops::is_last_axis(node, -1, shape))
     fail(node, "kernels work along the last axis, got axis {} of rank {}",
          node.int_attribute("axis", -1), shape.size());
   const ir::Dim rows = row_count(shape);
