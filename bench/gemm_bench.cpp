@@ -126,15 +126,15 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
       ceil_div(N, tiles.panel) * tiles.panel * ceil_div(K, tiles.k_group) * tiles.k_group;
   const Buffer bias = constant(N, 0.5f), out = context->allocate(4ul * M * N);
   Kernel kernel = context->kernel(tiles.program, variant.kernel, tiles.defines);
-  Buffer a, b, colsum, scale, inv_scale, zero_point;
+  Buffer a, b, column_sums, scale, inv_scale, zero_point;
   if (variant.integer) {
     a = random_bytes(static_cast<size_t>(M) * K);
-    std::tie(b, colsum) = prepacked_weights(tiles, N, K);
+    std::tie(b, column_sums) = prepacked_weights(tiles, N, K);
     scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
     bertcl::kernels::set(kernel,
                          bertcl::kernels::GemmS8<KernelArgument>{.a = a,
                                                                  .b = b,
-                                                                 .colsum = colsum,
+                                                                 .column_sums = column_sums,
                                                                  .scale = scale,
                                                                  .bias = bias,
                                                                  .out_inv_scale = inv_scale,

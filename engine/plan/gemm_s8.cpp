@@ -241,7 +241,7 @@ void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const Ge
                   std::int64_t columns, std::int64_t first) {
   kernels::set(kernel, kernels::PrepackS8<opencl::KernelArgument>{
                            .panels = prepacked.panels,
-                           .colsum = prepacked.column_sums,
+                           .column_sums = prepacked.column_sums,
                            .n = static_cast<std::int32_t>(columns),
                            .K = static_cast<std::int32_t>(gemm.tunable.k),
                            .panel = gemm.variant.panel,

@@ -124,7 +124,7 @@ std::optional<RefusedVariant> refused_of(const plan::Target& target, const plan:
                        out = device.allocate(columns * sizeof(float));
   const GemmArguments arguments{.a = a,
                                 .b = prepacked.panels,
-                                .colsum = prepacked.column_sums,
+                                .column_sums = prepacked.column_sums,
                                 .scale = scale,
                                 .out = out,
                                 .M = 1,
@@ -279,7 +279,7 @@ void Gemm::try_kernels() {
 
 GemmArguments Gemm::base_arguments() const {
   return {.b = weights_->prepacked_.panels,
-          .colsum = weights_->prepacked_.column_sums,
+          .column_sums = weights_->prepacked_.column_sums,
           .scale = scale_,
           .bias = bias_,
           .out_inv_scale = out_inv_scale_,

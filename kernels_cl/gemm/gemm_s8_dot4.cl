@@ -100,7 +100,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
   for (int j = 0; j < VECTORS; j++) {
     const int column = column0 + j * PANEL + tx * 4;
     if (column >= N) continue;
-    const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+    const Columns4 c = load_columns4(column, N, zero, column_sums, scale, bias, out_inv_scale,
                                      out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {

@@ -25,7 +25,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const int row0 = o.row0 + sub / SUBS_N * SUB_M;
   const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
-  const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+  const Columns4 c = load_columns4(column, N, zero, column_sums, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
   __local int* own = space + sub * SUMS_SIZE;
   EPILOGUE_UNROLL

@@ -154,7 +154,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   partials += (size_t)split * M * N;
 #else
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
-  const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+  const Columns4 c = load_columns4(column, N, zero, column_sums, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
 #endif
   __local int* own = (__local int*)(space + sub * SUMS_CELLS);

@@ -11,7 +11,7 @@
 #include "gemm/epilogue4.clh"
 
 __kernel void gemm_s8_reduce(
-    __global const int* restrict partials, __global const int* restrict colsum,
+    __global const int* restrict partials, __global const int* restrict column_sums,
     __global const float* restrict scale, __global const float* restrict bias,
     __global const float* restrict out_inv_scale, __global const float* restrict out_zero_point,
     __global void* restrict out, const int M, const int N, const int zero_point, const int a_signed,
@@ -22,7 +22,7 @@ __kernel void gemm_s8_reduce(
   const int column = (int)get_global_id(0) * 4, row = get_global_id(1);
   if (column >= N || row >= M) return;
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
-  const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+  const Columns4 c = load_columns4(column, N, zero, column_sums, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
   int4 sums = 0;
   for (int split = 0; split < splits; split++, partials += (size_t)M * N)

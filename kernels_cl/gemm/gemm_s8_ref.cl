@@ -9,7 +9,7 @@
 // Arguments of every gemm_s8_*.cl, in this order; sizes are runtime values, all flags are uniform:
 //    0 a               u8 or s8 [M][K], row-major
 //    1 b               s8, panels by prepack_s8.cl in the layout of the variant
-//    2 colsum          s32 [N]: sum of b along K, from prepack_s8.cl
+//    2 column_sums     s32 [N]: sum of b along K, from prepack_s8.cl
 //    3 scale           f32 [N]: scale of column n of b, times that of a unless x_scale is given
 //                      (unused for s32)
 //    4 bias            f32 [N], null where has_bias is 0

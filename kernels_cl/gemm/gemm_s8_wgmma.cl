@@ -116,7 +116,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   WGMMA_UNROLL
   for (int part = 0; part < WGMMA_N / PART; part++) {
     const int column = column0 + part * PART;
-    const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+    const Columns4 c = load_columns4(column, N, zero, column_sums, scale, bias, out_inv_scale,
                                      out_zero_point, has_bias, OUT_TYPE, x_scale, w_zero_point);
     barrier(CLK_LOCAL_MEM_FENCE);
     WGMMA_UNROLL

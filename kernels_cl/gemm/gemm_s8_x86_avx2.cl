@@ -151,9 +151,9 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
     }
   }
   finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
-            zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0), colsum, scale,
-            bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type, x_scale,
-            row_sums, w_zero_point, row_scale);
+            zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0), column_sums,
+            scale, bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type,
+            x_scale, row_sums, w_zero_point, row_scale);
 }
 
 MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

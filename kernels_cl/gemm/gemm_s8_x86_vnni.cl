@@ -40,8 +40,8 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
   int16 c[TILE_ROWS][TILE_VECTORS];
 #pragma unroll
   for (int j = 0; j < TILE_VECTORS; j++) {
-    c[0][j] =
-        column0 + 16 * j < N ? -zero * load_columns_s32(colsum, column0 + 16 * j, N) : (int16)(0);
+    const int column = column0 + 16 * j;
+    c[0][j] = column < N ? -zero * load_columns_s32(column_sums, column, N) : (int16)(0);
 #pragma unroll
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
@@ -71,7 +71,7 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
 #pragma unroll
     for (int j = 0; j < TILE_VECTORS; j++) tile[TILE_VECTORS * i + j] = c[i][j];
   }
-  finish_s8(tile, TILE_VECTORS, rows, row0, column0, 0, colsum, scale, bias, out_inv_scale,
+  finish_s8(tile, TILE_VECTORS, rows, row0, column0, 0, column_sums, scale, bias, out_inv_scale,
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }

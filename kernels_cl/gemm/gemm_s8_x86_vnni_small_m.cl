@@ -65,7 +65,7 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
     }
   }
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);
-  finish_s8(sums, TILE_VECTORS, rows, row0, column0, zero, colsum, scale, bias, out_inv_scale,
+  finish_s8(sums, TILE_VECTORS, rows, row0, column0, zero, column_sums, scale, bias, out_inv_scale,
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }

@@ -6,7 +6,7 @@
 //   k = 0   a0 b0 c0 ..         | a0 a1 a2 a3 | b0 b1 b2 b3 | c0 ..    columns a, b, c of a panel,
 //   k = 1   a1 b1 c1 ..   --->  | a4  0  0  0 | b4  0  0  0 | c4 ..    group 4, K = 5; zeros past
 //     ..                                                               N and K
-//   k = 4   a4 b4 c4 ..         colsum  a0 + .. + a4, b0 + .. + b4, ..
+//   k = 4   a4 b4 c4 ..         column_sums: a0 + .. + a4, b0 + .. + b4, ..
 //
 // With ORDER_BLOCK the order of the quads (groups of 4 rows) follows them, see gemm_s8_x86_avx2.cl.
 // A pair of neighbours can saturate by pmaddubsw if 255 times the sum of its positive weights
@@ -20,7 +20,7 @@
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
 // Arguments: 0 w s8 [K][n]; 1 panels s8, ceil(N/panel) * panel * ceil(K/group) * group bytes, and
-// the order; 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
+// the order; 2 column_sums s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
 
@@ -81,8 +81,8 @@ static void order_quads(__global const char* panel, const int columns, const int
 #endif
 
 __kernel void prepack_s8(__global const char* restrict w, __global char* restrict panels,
-                         __global int* restrict colsum, const int n, const int K, const int panel,
-                         const int group, const int first, const int N) {
+                         __global int* restrict column_sums, const int n, const int K,
+                         const int panel, const int group, const int first, const int N) {
   const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
   const int item = get_global_id(0), index = first / panel + item / parts;
   const int column0 = index * panel, left = column0 + item % parts * width;
@@ -111,7 +111,7 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
       sums[column - left] += sum;
     }
   }
-  for (int column = begin; column < end; column++) colsum[column] = sums[column - left];
+  for (int column = begin; column < end; column++) column_sums[column] = sums[column - left];
 #if ORDER_BLOCK
   if (zeros < column0 + panel) return;  // a later launch makes the rest
   const int count = (N + panel - 1) / panel, blocks = (4 * groups + ORDER_BLOCK - 1) / ORDER_BLOCK;

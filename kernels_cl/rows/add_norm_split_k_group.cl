@@ -3,12 +3,12 @@
 // and the residual, normalizes and quantizes. A work-group per row (row_group.clh), which never
 // leaves the registers.
 //
-//   s[i] = sum over splits of partials[split][row][i] - zero * colsum[i]    exact
+//   s[i] = sum over splits of partials[split][row][i] - zero * column_sums[i]    exact
 //   x[i] = s[i] * scale[i] + bias[i]                                        as gemm_s8_reduce.cl
 //   sum, out, q, r of x + residual                                          as add_norm_group.cl
 //
 //   partials [splits][rows][hidden] s32    from gemm_s8_mma.cl with PARTIAL
-//   colsum, scale, bias [hidden]; bias may be null
+//   column_sums, scale, bias [hidden]; bias may be null
 //   the others as add_norm.cl has them
 //
 // The results are those of gemm_s8_reduce.cl and add_norm_group.cl, bit by bit.
@@ -25,7 +25,7 @@ static int4 load_sums4(__global const int* data, size_t i, int n, bool aligned) 
 }
 
 GROUP_KERNEL void add_norm_split_k(
-    __global const int* restrict partials, __global const int* restrict colsum,
+    __global const int* restrict partials, __global const int* restrict column_sums,
     __global const float* restrict scale, __global const float* restrict bias, int zero_point,
     int a_signed, int splits, __global const void* restrict residual, int residual_type,
     __global const float* restrict residual_scale,
@@ -42,7 +42,7 @@ GROUP_KERNEL void add_norm_split_k(
     const int i = (v * ITEMS + (int)get_local_id(0)) * 4, n = min(4, hidden - i);
     kept[v] = (float4)(0.0f);
     if (n <= 0) continue;
-    int4 sums = -zero * load_sums4(colsum, i, n, aligned);
+    int4 sums = -zero * load_sums4(column_sums, i, n, aligned);
     for (int split = 0; split < splits; split++)
       sums += load_sums4(partials, split * split_size + at + i, n, aligned);
     const float4 offset = bias ? load_floats4(bias, i, n, aligned) : (float4)(0.0f);

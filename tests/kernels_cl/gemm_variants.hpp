@@ -241,7 +241,7 @@ inline opencl::Buffer row_sums(const GemmS8Case& c, const opencl::Buffer& measur
 
 /// Weights on the device as `variant` wants them, made by prepack_s8.cl.
 struct PackedS8 {
-  opencl::Buffer panels, colsum;
+  opencl::Buffer panels, column_sums;
 };
 
 /// Calls pack(columns, n, first) for the parts into which `cuts` (ascending columns) divide w
@@ -275,13 +275,13 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
   const size_t ordered = order_block ? groups + ceil_div(K, order_block) : 0;
   const size_t panel_bytes = panels * (panel * groups * group + ordered * sizeof(uint16_t));
   Output<int8_t> prepacked(panel_bytes);
-  Output<int32_t> colsum(N);
+  Output<int32_t> column_sums(N);
   auto kernel = device().kernel("prepack_s8", "prepack_s8",
                                 {{"ITEM_COLUMNS", item_columns}, {"ORDER_BLOCK", order_block}});
   for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackS8<KernelArgument>{.w = upload(part),
                                                             .panels = prepacked.buffer(),
-                                                            .colsum = colsum.buffer(),
+                                                            .column_sums = column_sums.buffer(),
                                                             .n = n,
                                                             .K = K,
                                                             .panel = panel,
@@ -290,13 +290,13 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
                                                             .N = N});
     run(kernel, prepack_items(n, first, panel, item_columns));
   });
-  prepacked.values(), colsum.values();  // check what lies past them
+  prepacked.values(), column_sums.values();  // check what lies past them
   const auto copy = [](const opencl::Buffer& from, size_t bytes) {
     opencl::Buffer to = device().allocate(bytes);
     to.copy_from(from, bytes);
     return to;
   };
-  return {copy(prepacked.buffer(), panel_bytes), copy(colsum.buffer(), N * sizeof(int32_t))};
+  return {copy(prepacked.buffer(), panel_bytes), copy(column_sums.buffer(), N * sizeof(int32_t))};
 }
 
 /// Launches a work-item or a work-group for each tile of [M][N].
@@ -326,7 +326,7 @@ std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32
   kernels::set(kernel,
                kernels::GemmS8<KernelArgument>{.a = upload(c.a),
                                                .b = weights.panels,
-                                               .colsum = weights.colsum,
+                                               .column_sums = weights.column_sums,
                                                .scale = vector(c.scale),
                                                .bias = vector(c.bias),
                                                .out_inv_scale = vector(c.out_inv_scale),

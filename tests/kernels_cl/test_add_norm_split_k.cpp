@@ -27,7 +27,7 @@ void compare_split(const SplitCase& c) {
   const auto bytes = integers<uint8_t>(count, seed, 0, 255);
   const auto partials =
       upload(integers<int32_t>(count * static_cast<size_t>(c.splits), seed, -(1 << 20), 1 << 20));
-  const auto colsum = upload(integers<int32_t>(c.columns, seed + 1, -5000, 5000));
+  const auto column_sums = upload(integers<int32_t>(c.columns, seed + 1, -5000, 5000));
   const auto scale = upload(normal_values(c.columns, seed + 2, 1e-6f));
   const auto bias = c.has_bias ? upload(normal_values(c.columns, seed + 3)) : opencl::Buffer();
   const auto residual = !c.has_residual           ? opencl::Buffer()
@@ -45,7 +45,7 @@ void compare_split(const SplitCase& c) {
   const Output<float> x(count);
   auto finish = device().kernel("gemm_s8_reduce", "gemm_s8_reduce");
   kernels::set(finish, kernels::GemmS8Reduce<KernelArgument>{.partials = partials,
-                                                             .colsum = colsum,
+                                                             .column_sums = column_sums,
                                                              .scale = scale,
                                                              .bias = bias,
                                                              .out = x.buffer(),
@@ -90,7 +90,7 @@ void compare_split(const SplitCase& c) {
   auto both = group_kernel("add_norm_split_k_group", "add_norm_split_k", defines);
   kernels::set(both, kernels::with_same_arguments(
                          kernels::AddNormSplitK<KernelArgument>{.partials = partials,
-                                                                .colsum = colsum,
+                                                                .column_sums = column_sums,
                                                                 .scale = scale,
                                                                 .bias = bias,
                                                                 .zero_point = zero_point,

@@ -273,7 +273,7 @@ TEST(PackS8, PanelsAndColumnSums) {
       for (const int item_columns : {0, 1, panel % 8 ? 1 : 8}) {
         const auto prepacked = prepack_s8(w, c.N, c.K, panel, group, c.cuts, item_columns);
         expect_equal(prepacked.panels.download<int8_t>(), expected, what);
-        expect_equal(prepacked.colsum.download<int32_t>(), sums, what);
+        expect_equal(prepacked.column_sums.download<int32_t>(), sums, what);
       }
     }
 }
@@ -337,7 +337,7 @@ TEST(GemmS8Mma, SplitKGivesTheSameSums) {
     const Output<int32_t> out(static_cast<size_t>(c.M * c.N));
     auto finish = device().kernel("gemm_s8_reduce", "gemm_s8_reduce");
     kernels::set(finish, kernels::GemmS8Reduce<KernelArgument>{.partials = partials.buffer(),
-                                                               .colsum = weights.colsum,
+                                                               .column_sums = weights.column_sums,
                                                                .scale = upload(c.scale),
                                                                .bias = opencl::Buffer(),
                                                                .out_inv_scale = opencl::Buffer(),

@@ -134,7 +134,7 @@ def run_s8(variant, case, edits=(), b=None, parts=0):
     i32 = np.int32
     arguments = [
         memory.add("a", case.a), memory.add("b", b),
-        memory.add("colsum", case.w.sum(axis=0, dtype=i32), 4),
+        memory.add("column_sums", case.w.sum(axis=0, dtype=i32), 4),
         memory.add("scale", case.scale, 4) if case.out_type != S32 else null,
         memory.add("bias", case.bias_values, 4) if case.bias else null,
         memory.add("out_inv_scale", case.out_inv_scale, 4) if quantized else null,

@@ -113,17 +113,17 @@ def add_norm_split_k(rows, hidden, parts, residual_type=F32, a_signed=1, bias=Tr
     """As add_norm, where x is left in the sums of `parts` parts."""
     random, memory, i32 = np.random.default_rng((rows, hidden, parts)), GlobalMemory(), np.int32
     partials = random.integers(-2 ** 20, 2 ** 20, (parts, rows, hidden)).astype(i32)
-    colsum, zero = random.integers(-5000, 5000, hidden).astype(i32), -3 if a_signed else 131
+    column_sums, zero = random.integers(-5000, 5000, hidden).astype(i32), -3 if a_signed else 131
     scale = random.uniform(1e-6, 2e-6, hidden).astype(np.float32)
     offset = random.normal(0, 1, hidden).astype(np.float32)
     residual, residual_values = _integers(random, memory, "residual", residual_type, rows, hidden)
     normed = Normed(memory, random, rows, hidden, S8, U8, rms=rms)
     program, items = row_program("add_norm_split_k", "add_norm_split_k", hidden, edits=edits)
     launch(program, memory, (items * rows,), (items,),
-           [memory.add("partials", partials), memory.add("colsum", colsum), memory.add("scale", scale),
+           [memory.add("partials", partials), memory.add("column_sums", column_sums), memory.add("scale", scale),
             memory.add("bias", offset) if bias else NULL, i32(zero), i32(a_signed), i32(parts), *residual,
             *normed.norm_arguments(), *normed.sum_arguments(rms), *normed.out_arguments(), i32(rows), i32(hidden)])
-    sums = partials.astype(np.int64).sum(axis=0) - (zero - (0 if a_signed else 128)) * colsum.astype(np.int64)
+    sums = partials.astype(np.int64).sum(axis=0) - (zero - (0 if a_signed else 128)) * column_sums.astype(np.int64)
     return normed.compare(sums * scale.astype(np.float64) + (offset if bias else 0) + residual_values)
 
 
@@ -240,15 +240,15 @@ def prepack_s8(K, parts, group):
     w = np.random.default_rng((K, N)).integers(-128, 128, (K, N)).astype(np.int8)
     panels, groups = -(-N // 64), -(-K // group)
     packed = memory.add("packed", np.zeros((panels, groups, 64, group), np.int8), 16, writable=True, filled=False)
-    colsum = memory.add("colsum", np.zeros(N, i32), 4, writable=True, filled=False)
+    column_sums = memory.add("column_sums", np.zeros(N, i32), 4, writable=True, filled=False)
     program, first = program_of("prepack_s8", "prepack_s8", ("ITEM_COLUMNS=1",), 75), 0
     for i, n in enumerate(parts):
         items = 64 * ((first + n - 1) // 64 - first // 64 + 1)
         launch(program, memory, (items + 64,), (64,), [
-            memory.add(f"w{i}", w[:, first:first + n], 1), packed, colsum, i32(n), i32(K), i32(64), i32(group),
+            memory.add(f"w{i}", w[:, first:first + n], 1), packed, column_sums, i32(n), i32(K), i32(64), i32(group),
             i32(first), i32(N)])
         first += n
-    return memory.get("packed", np.int8).reshape(panels, groups, 64, group), memory.get("colsum", i32), w
+    return memory.get("packed", np.int8).reshape(panels, groups, 64, group), memory.get("column_sums", i32), w
 
 
 def prepack_floats(name, K, N, panel, half):

@@ -12,7 +12,7 @@ namespace bertcl::kernels {
 /// sums are exact in int32.
 BERTCL_CONTRACT(GemmS8, (a, "u8|i8"),             // [M, K]
                 (b, "raw"),                       // panels of prepack_s8.cl
-                (colsum, "raw"),                  // i32 [N]: sums of the columns of b
+                (column_sums, "raw"),             // i32 [N]: sums of the columns of b
                 (scale, "f32"),                   // [N]
                 (bias, "f32?"),                   // [N]
                 (out_inv_scale, "f32?"),          // [N]
@@ -36,11 +36,12 @@ BERTCL_CONTRACT(GemmS8Partial, (a, "u8|i8"),  // [M, K]
                 (M, "int"), (N, "int"), (K, "int"), (a_signed, "int"), (splits, "int"));
 
 /// The result of GemmS8 from partials; the other arguments are those of GemmS8.
-BERTCL_CONTRACT(GemmS8Reduce, (partials, "raw"), (colsum, "raw"), (scale, "f32"), (bias, "f32?"),
-                (out_inv_scale, "f32?"), (out_zero_point, "f32?"), (out, "f32|u8|i8|i32@out_type"),
-                (M, "int"), (N, "int"), (zero_point, "int"), (a_signed, "int"), (has_bias, "int"),
-                (activation, "int"), (out_type, "int"), (x_scale, "f32?"), (x_zero_point, "u8?"),
-                (row_sums, "i32?"), (w_zero_point, "i32?"), (row_scale, "f32?"), (splits, "int"));
+BERTCL_CONTRACT(GemmS8Reduce, (partials, "raw"), (column_sums, "raw"), (scale, "f32"),
+                (bias, "f32?"), (out_inv_scale, "f32?"), (out_zero_point, "f32?"),
+                (out, "f32|u8|i8|i32@out_type"), (M, "int"), (N, "int"), (zero_point, "int"),
+                (a_signed, "int"), (has_bias, "int"), (activation, "int"), (out_type, "int"),
+                (x_scale, "f32?"), (x_zero_point, "u8?"), (row_sums, "i32?"),
+                (w_zero_point, "i32?"), (row_scale, "f32?"), (splits, "int"));
 
 /// a in f32, b in f32 or f16.
 BERTCL_CONTRACT(GemmF32, (a, "f32"),  // [M, K]

@@ -9,8 +9,8 @@
 namespace bertcl::kernels {
 
 /// Makes panels of int8 and sums of the columns.
-BERTCL_CONTRACT(PrepackS8, (w, "u8|i8?"),          // [K, n]; the planner gives it at the launch
-                (panels, "raw"), (colsum, "raw"),  // i32 [N]
+BERTCL_CONTRACT(PrepackS8, (w, "u8|i8?"),  // [K, n]; the planner gives it at the launch
+                (panels, "raw"), (column_sums, "raw"),  // i32 [N]
                 (n, "int"), (K, "int"), (panel, "int"),
                 (group, "int"),  // rows of w that lie together
                 (first, "int"), (N, "int"));

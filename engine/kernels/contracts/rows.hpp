@@ -29,7 +29,7 @@ BERTCL_CONTRACT(AddNorm, (x, "f32|u8|i8@x_type"),    // [rows, hidden]
 /// As AddNorm, where x is the result of a GemmS8 whose sums are in parts: f32, without activation,
 /// by scales that are known.
 BERTCL_CONTRACT(AddNormSplitK, (partials, "raw"),  // i32 [splits, rows, hidden]
-                (colsum, "raw"),                   // i32 [hidden], as that of GemmS8
+                (column_sums, "raw"),              // i32 [hidden], as that of GemmS8
                 (scale, "f32"),                    // [hidden]
                 (bias, "f32?"),                    // [hidden]
                 (zero_point, "int"), (a_signed, "int"), (splits, "int"), BERTCL_NORM_OF_SUM,

@@ -160,7 +160,7 @@ void lower_linear_q(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   kernels::GemmS8<Argument> arguments{
       .a = b.in(x),
       .b = b.constant(std::move(prepacked.panels)),
-      .colsum = b.constant(std::move(prepacked.column_sums)),
+      .column_sums = b.constant(std::move(prepacked.column_sums)),
       .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
       .bias = b.in(bias),
       .out_inv_scale = out.inv_scale,

@@ -50,7 +50,7 @@ void add_norm_of_partials(Builder& b, const ir::Node& node, const PartialGemm& g
   const kernels::GemmS8Reduce<Argument>& of = gemm.arguments;
   auto arguments =
       kernels::with_same_arguments(kernels::AddNormSplitK<Argument>{.partials = of.partials,
-                                                                    .colsum = of.colsum,
+                                                                    .column_sums = of.column_sums,
                                                                     .scale = of.scale,
                                                                     .bias = of.bias,
                                                                     .zero_point = of.zero_point,
