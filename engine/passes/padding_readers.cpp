@@ -3,11 +3,14 @@
 #include "passes/padding_readers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
 #include "ops/operands.hpp"
+#include "passes/node_queries.hpp"
 #include "passes/padding_values.hpp"
+#include "passes/signs.hpp"
 #include "passes/token_axes.hpp"
 
 namespace bertcl::passes {
@@ -127,7 +130,7 @@ class PaddingFollower {
   bool is_masked_in_sum(const ir::Node& n, std::size_t other, const ir::Value& out,
                         const TokenAxis& t) const {
     if (n.op == pool::op) return other == 1 && of_mask_.contains(n.input(1));
-    if (!is_matmul(n) || other > 1) return false;
+    if (!is_matmul(n) || other > 1 || !t.padding.finite) return false;
     const auto masks = [&](const TokenAxis& o) {
       return o.extent == t.extent && o.order == t.order;
     };
@@ -145,10 +148,11 @@ class PaddingFollower {
   static Padding padding_after(const ir::Node& n, std::size_t i, const TokenAxis& t,
                                bool combined) {
     const Padding& was = t.padding;
-    if (n.op == "Softmax" && combined) return {was.fixed || was.low, was.low, false};
-    if (n.op == "LogSoftmax" && combined) return {was.fixed, false, was.low};
-    if (n.op == "Exp") return {was.fixed || was.low, was.low, false};
-    if (n.op == "Where" && i == 0) return {was.fixed, true, true};  // the others decide
+    const bool finite = stays_finite(n, i, was);
+    if (n.op == "Softmax" && combined) return {was.fixed || was.low, was.low, false, finite};
+    if (n.op == "LogSoftmax" && combined) return {was.fixed, false, was.low, finite};
+    if (n.op == "Exp") return {was.fixed || was.low, was.low, false, finite};
+    if (n.op == "Where" && i == 0) return {was.fixed, true, true, true};  // the others decide
     const bool keeps =
         i == 0 && is_any_of(n, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
                                 "Transpose", "Slice", "Split", "Gather", "Expand", "Cast"});
@@ -158,7 +162,26 @@ class PaddingFollower {
                                                      "DequantizeLinear", "DynamicQuantizeLinear"}));
     const bool keeps_low = (keeps && ir::is_float(n.outputs[0]->type.dtype)) || n.op == "Where" ||
                            n.op == "Add" || (n.op == "Sub" && i == 0);
-    return {was.fixed, was.zero && keeps_zero, was.low && keeps_low};
+    return {was.fixed, was.zero && keeps_zero, was.low && keeps_low, finite};
+  }
+
+  /// True if the operator makes finite numbers of those that operand `i` holds for padding, of
+  /// which rows of zeros are the usual ones: their quotients and logarithms are not finite.
+  static bool stays_finite(const ir::Node& n, std::size_t i, const Padding& was) {
+    if (!ir::is_float(n.outputs[0]->type.dtype)) return true;
+    if (!was.finite) return false;
+    const ir::Value* x = n.inputs[i];
+    if (n.op == "Div") return i == 0 || is_positive(x);
+    if (is_any_of(n, {"Reciprocal", "Log"})) return is_positive(x);
+    if (n.op == "Sqrt") return is_nonnegative(x);
+    if (n.op == "Pow") return is_finite_power(n);
+    return n.op != "Mod" && (!n.has("epsilon") || n.float_attribute("epsilon") > 0);
+  }
+
+  static bool is_finite_power(const ir::Node& pow) {
+    const auto exponent = scalar_value(pow.inputs[1]);
+    if (!exponent || *exponent < 0) return is_positive(pow.inputs[0]);
+    return *exponent == std::floor(*exponent) || is_nonnegative(pow.inputs[0]);
   }
 
   /// False if elements of one result come of different tokens.
@@ -169,9 +192,11 @@ class PaddingFollower {
         if (other.order != t.order) return a.fixed && b.fixed;
         const bool multiplies = n.op == "Mul" || n.op == "And";
         const bool adds = n.op == "Add" || n.op == "Sub";
-        a.zero = multiplies ? a.zero || b.zero : a.zero && b.zero;
+        const bool finite = a.finite && b.finite;
+        a.zero = multiplies && finite ? a.zero || b.zero : a.zero && b.zero;
         a.fixed = (a.fixed && b.fixed) || a.zero;
-        a.low = adds ? a.low || b.low : !multiplies && a.low && b.low;
+        a.low = adds && finite ? a.low || b.low : !multiplies && a.low && b.low;
+        a.finite = finite;
         return true;
       }
       if (!ir::Dim::divide(other.stride, t.stride * t.extent) &&
@@ -230,7 +255,9 @@ class PaddingFollower {
       ir::Value* chosen = n.inputs[value.zero ? 2 : 1];
       if (padded_.contains(chosen)) return;
       const PaddingValue held = value_of_sizes(chosen);
-      padding = {true, held.zero, held.low};
+      padding = {true, held.zero, held.low, held.finite};
+    } else if (!padding.finite) {
+      return;
     } else if (n.op == "Mul" || n.op == "And") {
       if (value.zero) padding = {true, true, false};
     } else if (n.op == "Or") {

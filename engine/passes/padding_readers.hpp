@@ -13,7 +13,8 @@ namespace bertcl::passes {
 /// by its number, or rearranges tokens so that they cannot be followed. What is computed from
 /// `mask` [batch, seq] alone (null: there is none) masks, along its own axes, what it multiplies if
 /// it is 0 for padding, what it selects, and for Softmax and maxima what it is added to if it is at
-/// most -9999 there.
+/// most -9999 there; factors and terms mask only what stays finite where rows are zeros, as x / |x|
+/// does not.
 const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
                                   const std::set<const ir::Value*>& changed,
                                   const std::set<const ir::Node*>& attention);

@@ -34,6 +34,7 @@ void narrow(PaddingValue& found, double value) {
   found.nonzero = found.nonzero && !std::isnan(value) && value != 0.0;
   found.low = found.low && value <= kMaskLow;
   found.high = found.high && value >= kMaskHigh;
+  found.finite = found.finite && std::isfinite(value);
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ const std::vector<PaddingValues::Trial>& PaddingValues::trials_of(ir::Value* v) 
 }
 
 PaddingValue PaddingValues::of(ir::Value* v, const TokenAxis* axis) {
-  PaddingValue found{true, true, true, true};
+  PaddingValue found{true, true, true, true, true};
   bool is_seen = false;
   if (!axis) {
     for (const Trial& trial : trials_of(v))

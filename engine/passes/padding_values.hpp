@@ -14,6 +14,7 @@ namespace bertcl::passes {
 struct PaddingValue {
   bool zero = false, nonzero = false;
   bool low = false, high = false;  // large numbers, used as minus infinity; as infinity
+  bool finite = false;
 };
 
 /// Finds that by running what makes a value with masks of all kinds.

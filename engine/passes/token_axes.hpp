@@ -19,6 +19,7 @@ struct Padding {
   bool fixed = false;  ///< the same whatever they held before
   bool zero = false;   ///< zeros, which are fixed
   bool low = false;    ///< numbers that stand for minus infinity
+  bool finite = true;  ///< neither infinite nor NaN, where rows of padding were zeros
 };
 
 /// Tokens in a dense tensor: element e is of token e / stride % extent.

@@ -270,5 +270,33 @@ TEST(CausalAttention, AWindowOnBothSidesIsNotCausal) {
                                                scaled_and_masked));
 }
 
+// Rows of padding further than the window from the last token have no key: files give them the mean
+// of all, kernels zeros.
+TEST(CausalAttention, RowsWithoutKeysInAWindowAreNotRead) {
+  const std::string both_sides = replaced(
+      near("  %ahead: i64[seq, seq] = Sub(%row, %key)\n  %apart: i64[seq, seq] = Abs(%ahead)\n"),
+      "  %counts: bool[seq, seq] = GreaterOrEqual(%row, %key)\n", "");
+  const std::string windowed = attention(both_sides + R"(
+  %four: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %token: bool[batch, 1, 1, seq] = Cast(%four) {to = "bool"}
+  %all: bool[batch, 1, seq, seq] = And(%near, %token)
+  %mask: f32[batch, 1, seq, seq] = Where(%all, %zero, %hides))",
+                                         scaled_and_masked);
+  EXPECT_REWRITE(find_attention(), windowed, expected_with("", "", ", window = 5"));
+  EXPECT_REWRITE(find_attention(/*drop_padding=*/false), windowed,
+                 expected_with("", "", ", window = 5"));
+  const auto read = [&](const std::string& mean) {
+    return replaced(windowed, "  return %y", mean + "  return %z");
+  };
+  EXPECT_UNCHANGED(find_attention(),
+                   read("  %z: f32[batch, 8] = ReduceMean(%y) {axes = [1], keepdims = 0}\n"));
+  EXPECT_THAT(after(find_attention(), read(R"(  %f: f32[batch, seq] = Cast(%m) {to = "f32"}
+  %column: f32[batch, seq, 1] = Unsqueeze(%f) {axes = [2]}
+  %real: f32[batch, seq, 8] = Mul(%y, %column)
+  %z: f32[batch, 8] = ReduceMean(%real) {axes = [1], keepdims = 0}
+)")),
+              HasSubstr("window = 5"));
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -204,6 +204,8 @@ std::string reader_under_mask(const std::string& lines) {
 )" + lines,
                    "batch, seq, 8", R"(const %one: f32[] = 1
   const %zero: f32[] = 0  const %least: f32[] = -10000  const %w: f32[8, 1] = ...
+  const %half: f32[] = 0.5  const %two: f32[] = 2  const %minus: f32[] = -1
+  const %small: f32[] = 0.001
 )");
 }
 
@@ -213,7 +215,7 @@ std::string reader_of_masked(const std::string& op, const std::string& reduction
                            reduction + "(%h) {axes = [1], keepdims = 0}");
 }
 
-TEST(PaddingReaders, FactorsThatAreZeroHideAnything) {
+TEST(PaddingReaders, FactorsThatAreZeroHide) {
   for (const char* reduction : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"})
     EXPECT_EQ(reader_of_masked("Mul(%x, %m)", reduction), "");
   EXPECT_EQ(reader_of_masked("Mul(%x, %drop)", "ReduceSum"), "ReduceSum");
@@ -229,6 +231,50 @@ TEST(PaddingReaders, FactorsThatAreZeroHideAnything) {
   };
   EXPECT_EQ(multiplied("%m"), "");
   EXPECT_EQ(multiplied("%drop"), "MatMul");
+}
+
+TEST(PaddingReaders, NothingHidesWhatMayBeInfiniteOrNaN) {
+  // Padding is 0, and its quotients 0 / 0, which times 0 is no 0.
+  const auto reader = [](const std::string& lines, const std::string& last) {
+    return reader_under_mask(
+        "%a: f32[batch, seq, 8] = Abs(%x)\n  %u: f32[batch, seq, 8] = " + lines + "\n" + last);
+  };
+  const auto sum_of = [&](const std::string& masked) {
+    return "%h: f32[batch, seq, 8] = " + masked +
+           "\n  %y: f32[batch, 8] = ReduceSum(%h) {axes = [1], keepdims = 0}";
+  };
+  const std::string sum = sum_of("Mul(%u, %m)");
+  for (const char* op : {"Div(%x, %a)", "Reciprocal(%a)", "Log(%a)", "Sqrt(%x)", "Pow(%x, %half)",
+                         "Pow(%a, %minus)"}) {
+    EXPECT_EQ(reader(op, sum), "ReduceSum") << op;
+    EXPECT_EQ(reader(op, sum_of("Where(%is, %u, %zero)")), "") << op;
+  }
+  for (const char* op : {"Div(%x, %one)", "Sqrt(%a)", "Pow(%a, %half)", "Pow(%x, %two)"})
+    EXPECT_EQ(reader(op, sum), "") << op;
+  EXPECT_EQ(reader("Div(%x, %a)", R"(%h: f32[batch, seq, 8] = Add(%u, %low)
+  %y: f32[batch, 8] = ReduceMax(%h) {axes = [1], keepdims = 0})"),
+            "ReduceMax");
+  EXPECT_EQ(reader("Div(%x, %a)", R"(%r: f32[batch, 1, seq] = Transpose(%m) {perm = [0, 2, 1]}
+  %y: f32[batch, 1, 8] = MatMul(%r, %u))"),
+            "MatMul");
+  EXPECT_EQ(reader("Div(%x, %a)", R"(%b: f32[batch, seq, 8] = Mul(%x, %m)
+  %h: f32[batch, seq, 8] = Mul(%u, %b)
+  %y: f32[batch, 8] = ReduceSum(%h) {axes = [1], keepdims = 0})"),
+            "ReduceSum");
+  // Lengths of rows, as in F.normalize and in norms spelled out.
+  const auto divided_by = [&](const std::string& lines) {
+    return reader("Mul(%x, %x)",
+                  "%q: f32[batch, seq, 1] = ReduceSum(%u) {axes = [2], keepdims = "
+                  "1}\n  %l: f32[batch, seq, 1] = Sqrt(%q)\n" +
+                      lines + "\n  %v: f32[batch, seq, 8] = Div(%x, %d)\n" + sum_of("Mul(%v, %m)"));
+  };
+  EXPECT_EQ(divided_by("%d: f32[batch, seq, 1] = Identity(%l)"), "ReduceSum");
+  EXPECT_EQ(divided_by("%d: f32[batch, seq, 1] = Max(%l, %small)"), "");
+  EXPECT_EQ(divided_by("%d: f32[batch, seq, 1] = Max(%l, %zero)"), "ReduceSum");
+  EXPECT_EQ(divided_by("%d: f32[batch, seq, 1] = Add(%l, %small)"), "");
+  EXPECT_EQ(divided_by("%s: f32[batch, seq, 1] = Add(%q, %small)\n"
+                       "  %d: f32[batch, seq, 1] = Sqrt(%s)"),
+            "");
 }
 
 TEST(PaddingReaders, LowNumbersHideFromMaximaAlone) {

@@ -44,8 +44,9 @@
 // (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
 // alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
 // padding are kept, or an operator mixes them with others without the mask, attention under such a
-// mask stays as it is; causal attention also where nothing but the mask says what is padding, for
-// the rows of such a file are not known to be tokens.
+// mask stays as it is. So does attention in a window whose rows of padding are mixed with others,
+// for the farthest of them have no keys, and causal attention where nothing but the mask says what
+// is padding: the rows of such a file are not known to be tokens.
 //
 // Heads of k and v that are repeated for several heads of q each (Reshape, Expand, Reshape) are
 // read where they are: {key_heads}.
@@ -305,6 +306,7 @@ bool takes_ids(const ir::Graph& g, const ir::Value* mask) {
 
 /// What all attention of a graph has in common.
 struct Common {
+  bool drop_padding = true;
   /// That of the first attention, which may have none.
   std::optional<std::optional<ops::KeyMask>> mask;
   ir::Shape ids;                        // [batch, seq] of the first
@@ -320,7 +322,9 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   const ir::Shape& rows = f.q.hidden->type.shape;
   if (common.mask && (*common.mask != key_mask || !has_rows(rows, common.ids))) return false;
   if (key_mask && f.terms.span.causal && !takes_ids(g, key_mask->input)) return false;
-  if (key_mask && key_mask->masks_rows) {
+  const bool masks_rows = key_mask && key_mask->masks_rows;
+  if (masks_rows && !common.drop_padding) return false;
+  if (masks_rows || (key_mask && f.terms.span.window != 0 && common.drop_padding)) {
     if (!common.padding_is_read) common.padding_is_read = is_padding_read(g, *key_mask);
     if (*common.padding_is_read) return false;
   }
@@ -340,7 +344,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (f.k.shared != 1) attributes["key_heads"] = f.k.count.constant();
   if (f.terms.span.window != 0) attributes["window"] = f.terms.span.window;
-  if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = 1;
+  if (masks_rows) attributes["masks_rows"] = 1;
   if (ir::Value* bias = add_bias(g, f.terms, rows[1], common.causal, last))
     set_operand(operands, attention::bias, bias);
   if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = 1;
@@ -368,7 +372,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
 Pass find_attention(bool drop_padding) {
   return {"find_attention", [drop_padding](ir::Graph& g) {
             Common common;
-            if (!drop_padding) common.padding_is_read = true;
+            common.drop_padding = drop_padding;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
               return find_attention_at(graph, node, common);
             });
