@@ -323,7 +323,8 @@ Report Quantization::write(const Placement& part, bool unnormalize, const Origin
   report.float_bytes = workspace_.source().weight_bytes_as_f32;
   record(made.proto(), report);
   if (options_.before_output) options_.before_output(report);
-  report.written_bytes = made.save(options_.output);
+  report.written_bytes = options_.written ? made.add_to(*options_.written, options_.output)
+                                          : made.save(options_.output);
   report.total_seconds = workspace_.seconds_since_read();
   return report;
 }

@@ -59,14 +59,13 @@ JobResult run_job(Options options, const JobOptions& job, WrittenFiles& written,
   check_writable(options.output);
   if (result.written_format) check_writable(job.write_table);
   if (!job.calibrates()) check_runs();
-  add_model(written, options.output);
+  options.written = &written;
   options.before_output = [&](const Report& report) {
     if (companions) result.copied = companions->copy(written);
     if (!result.written_format) return;
-    written.add_new(job.write_table);
     const auto table = scale_table_of(report);
     result.written_ranges = table.ranges.size();
-    write_table(job.write_table, table, *result.written_format);
+    written.write(job.write_table, table_text(table, *result.written_format));
   };
   if (job.dynamic) {
     result.report = quantize_dynamic(
@@ -78,6 +77,7 @@ JobResult run_job(Options options, const JobOptions& job, WrittenFiles& written,
     result.read_format = read.format;
     result.report = quantize_with_table(options, read.table);
   }
+  written.commit();
   return result;
 }
 

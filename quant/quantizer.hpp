@@ -64,6 +64,8 @@ struct Options {
   /// Called before the model is written, if it is set: the model comes last, and where it is there,
   /// nothing is missing.
   std::function<void(const Report&)> before_output;
+  /// The files that the model is added to, for the caller to commit; null: it is written alone.
+  WrittenFiles* written = nullptr;
 };
 
 /// Why a model is not smoothed although `options.accuracy` asks for it: other options refer to its
@@ -181,8 +183,8 @@ struct JobResult {
 /// option for samples; `has_data`: whether it is given.
 void check_source(const JobOptions& job, std::string_view data, bool has_data);
 
-/// Writes `options.output` and what `job` asks for beside it; new files are added to `written`.
-/// Where the ranges come from samples, `calibrate` quantizes the model by the options that it gets:
+/// Writes `options.output` and what `job` asks for beside it; all are committed in `written`. Where
+/// the ranges come from samples, `calibrate` quantizes the model by the options that it gets:
 /// without smoothing and scales per channel where there are tables, which exclude them. Else
 /// nothing would run it, so `check_runs` is called first, which throws if it cannot run. Throws
 /// Error before any work if a file cannot be written.

@@ -197,7 +197,7 @@ class PendingFile {
   std::ofstream& stream() { return stream_; }
   std::int64_t written() { return stream_.tellp(); }
   void close() {
-    stream_.close();
+    if (stream_.is_open()) stream_.close();
     if (!stream_) fail();
   }
   void commit() { name_.commit(); }

@@ -18,6 +18,7 @@
 #include "onnx/proto.hpp"
 #include "onnx/tensors.hpp"
 #include "runtime/session.hpp"
+#include "support/written_files.hpp"
 
 namespace bertcl::quant {
 
@@ -116,14 +117,17 @@ class Model {
   std::int64_t weight_bytes() const;
   std::int64_t weight_bytes_as_f32() const;
 
-  /// Writes the model under a temporary name and renames it. Where the weights exceed
-  /// `inline_limit` bytes (protobuf ends at 2 GiB) those of 1 KiB and more go to PATH.data beside
-  /// it. Nothing is left under the final names if it fails. Throws Error. Returns the bytes
-  /// written.
-  std::int64_t save(const std::filesystem::path& path,
-                    std::int64_t inline_limit = (std::int64_t{1} << 31) - (1 << 26));
+  /// Writes the model whole or not at all. Where the weights exceed `inline_limit` bytes, those of
+  /// 1 KiB and more go to PATH.data beside it. Throws Error. Returns the bytes written.
+  std::int64_t save(const std::filesystem::path& path, std::int64_t inline_limit = kInlineLimit);
+  /// The same among `files`, whose commit() gives the model its name.
+  std::int64_t add_to(WrittenFiles& files, const std::filesystem::path& path,
+                      std::int64_t inline_limit = kInlineLimit);
 
  private:
+  static constexpr std::int64_t kInlineLimit =
+      (std::int64_t{1} << 31) - (1 << 26);  // protobuf ends at 2 GiB
+
   Model() = default;
   Model(const Model&) = default;
   void index();

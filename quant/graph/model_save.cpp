@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing of models: inline, or with external data beyond protobuf's limit.
-#include <optional>
-#include <system_error>
+#include <cstdint>
+#include <filesystem>
+#include <string>
 
 #include "quant/graph/model.hpp"
 #include "support/pending_file.hpp"
+#include "support/written_files.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -44,6 +46,15 @@ void Model::take_in(onnx::GraphProto& branch) const {
 }
 
 std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_limit) {
+  WrittenFiles files;
+  const std::int64_t bytes = add_to(files, path, inline_limit);
+  files.commit();
+  files.keep();
+  return bytes;
+}
+
+std::int64_t Model::add_to(WrittenFiles& files, const std::filesystem::path& path,
+                           std::int64_t inline_limit) {
   // External data of the source becomes a view of its mapped file.
   for (const auto& t : graph().initializer())
     if (t.data_location() == onnx::TensorProto::EXTERNAL && !added_.contains(t.name()))
@@ -52,10 +63,9 @@ std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_
   take_in(*proto_.mutable_graph()->mutable_node());
   for (auto& function : *proto_.mutable_functions()) take_in(*function.mutable_node());
 
-  PendingFile model(path);
-  std::optional<PendingFile> data;
-  const std::filesystem::path data_path = model.path().string() + ".data";
-  if (weight_bytes() > inline_limit) data.emplace(data_path);
+  const std::filesystem::path data_path = written_file(path).string() + ".data";
+  PendingFile* const data = weight_bytes() > inline_limit ? &files.add(data_path) : nullptr;
+  PendingFile& model = files.add(path);  // is renamed when its data is there
 
   for (auto& t : *proto_.mutable_graph()->mutable_initializer()) {
     const bool apart = added_.contains(t.name()) || raw_.contains(t.name());
@@ -83,14 +93,6 @@ std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_
   if (data) {
     total += data->written();
     data->close();
-    data->commit();
-  }
-  try {
-    model.commit();
-  } catch (...) {
-    std::error_code ignored;
-    if (data) std::filesystem::remove(data_path, ignored);
-    throw;
   }
   return total;
 }

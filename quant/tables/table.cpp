@@ -12,7 +12,6 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/parse_number.hpp"
-#include "support/pending_file.hpp"
 #include "text/base/file.hpp"
 
 namespace bertcl::quant {
@@ -69,10 +68,9 @@ ReadTable read_table(const std::filesystem::path& path) {
   }
 }
 
-void write_table(const std::filesystem::path& path, const ScaleTable& table,
-                 const ScaleTableFormat& format) {
+std::string table_text(const ScaleTable& table, const ScaleTableFormat& format) {
   check(table);
-  write_file(path, format.format(table));
+  return format.format(table);
 }
 
 std::string decimal(float value) {

@@ -52,9 +52,8 @@ struct ReadTable {
 /// unknown format, a non-finite or inverted range, a tensor listed twice, or no tensor at all.
 ReadTable read_table(const std::filesystem::path& path);
 
-/// Writes the whole file or nothing.
-void write_table(const std::filesystem::path& path, const ScaleTable& table,
-                 const ScaleTableFormat& format);
+/// The content of its file.
+std::string table_text(const ScaleTable& table, const ScaleTableFormat& format);
 
 /// As Python prints the float widened to double: the shortest text that reads back the same, with a
 /// point or an exponent.

@@ -14,7 +14,6 @@
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "support/pending_file.hpp"
 #include "text/base/companion_files.hpp"
 #include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
@@ -151,12 +150,6 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
   }
 }
 
-void add_model(WrittenFiles& written, const fs::path& model) {
-  const fs::path real = written_file(model);
-  written.add_new(real);
-  written.add_new(real.string() + ".data");
-}
-
 std::vector<std::string> Companions::copy(WrittenFiles& written) const {
   std::vector<std::string> names;
   for (const Companion& file : missing_) {
@@ -164,8 +157,7 @@ std::vector<std::string> Companions::copy(WrittenFiles& written) const {
       throw Error(fmt::format("{}: cannot create the folder: {}", file.to.parent_path().string(),
                               failed.message()),
                   ErrorCode::io);
-    written.add_new(file.to);
-    write_file(file.to, text::read_bytes(file.from));
+    written.write(file.to, text::read_bytes(file.from));
     names.push_back(file.name);
   }
   return names;

@@ -9,9 +9,6 @@
 
 namespace bertcl::quant {
 
-/// Adds the files that writing the model may make: its own, and that of its external data.
-void add_model(WrittenFiles& written, const std::filesystem::path& model);
-
 /// The companions that lie beside this file, a model or a vocabulary.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& file);
 
@@ -26,8 +23,7 @@ class Companions {
   Companions(const std::filesystem::path& model, const std::filesystem::path& vocabulary,
              const std::filesystem::path& output, bool replace);
 
-  /// Copies what is not there yet, each file whole or not at all, and adds it to `written`; gives
-  /// the names of the copies.
+  /// Adds copies of what is not there yet to `written`; gives their names.
   std::vector<std::string> copy(WrittenFiles& written) const;
 
  private:

@@ -2,11 +2,16 @@
 // A model that is quantized and evaluated through the public interface.
 #include "bertcl/quantize.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +32,26 @@ QuantizeOptions quick() {
   options.smooth = options.gptq = false;
   return options;
 }
+
+/// No larger file can be written, as on a disk that is almost full.
+class LargestFile {
+ public:
+  explicit LargestFile(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  LargestFile(const LargestFile&) = delete;
+  LargestFile& operator=(const LargestFile&) = delete;
+  ~LargestFile() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, SIG_DFL);
+  }
+
+ private:
+  rlimit before_{};
+};
 
 class ApiQuantize : public testing::Test {
  protected:
@@ -103,6 +128,41 @@ TEST_F(ApiQuantize, FilesThatWereThereStayWhereTheTableFails) {
                quantize(tests::model, folder_ / "q.onnx", samples, options, folder_in_its_place));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx.data"));
+}
+
+TEST_F(ApiQuantize, WithoutItsModelTheFilesBesideItStay) {
+  const Sequences samples = tests::sequences_of({9, 12}, 1);
+  QuantizeOptions options = quick();
+  options.copy_companions = options.replace_companions = true;
+  options.write_table = folder_ / "ranges.json";
+  folder_.write("vocab.txt", "of an older model");
+  folder_.write("ranges.json", "of an older model");
+  const auto expect_old_files = [&] {
+    for (const char* name : {"vocab.txt", "ranges.json"}) {
+      std::ifstream file(folder_ / name);
+      const std::string content{std::istreambuf_iterator<char>(file), {}};
+      EXPECT_TRUE(content == "of an older model") << name << " has " << content.size() << " bytes";
+    }
+    std::filesystem::directory_iterator files(folder_.path());
+    EXPECT_EQ(std::distance(begin(files), end(files)), 2) << "temporary files are left";
+  };
+  const auto folder_in_its_place = [&](std::string_view, std::int64_t) {
+    std::filesystem::create_directory(folder_ / "q.onnx");
+    return true;
+  };
+  EXPECT_ERROR(AllOf(HasSubstr("q.onnx"), HasSubstr("cannot write")),
+               quantize(tests::folder, folder_ / "q.onnx", samples, options, folder_in_its_place));
+  std::filesystem::remove(folder_ / "q.onnx");
+  expect_old_files();
+
+  std::optional<LargestFile> limit;
+  const auto fill_disk = [&](std::string_view, std::int64_t done) {
+    if (done == samples.count()) limit.emplace(500'000);  // the vocabulary is smaller
+    return true;
+  };
+  EXPECT_ERROR(AllOf(HasSubstr("q.onnx"), HasSubstr("File too large")),
+               quantize(tests::folder, folder_ / "q.onnx", samples, options, fill_disk));
+  expect_old_files();
 }
 
 TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreRefusedBeforeAnyWork) {

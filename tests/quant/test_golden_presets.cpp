@@ -13,6 +13,7 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/tables/table.hpp"
+#include "support/pending_file.hpp"
 #include "support/written_files.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/golden_text.hpp"
@@ -84,7 +85,7 @@ class GoldenPresets : public testing::Test {
     model.save(folder_ / "m.onnx");
     const ScaleTable table = ranges_of(model.graph());
     const auto path = folder_ / "table.json";
-    write_table(path, table, table_format("", path));
+    write_file(path, table_text(table, table_format("", path)));
   }
 
   std::string written(Options options, const JobOptions& job) const {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scale tables: what is written is read back, files of other programs are read, damage is named.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <random>
 
 #include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
+#include "support/pending_file.hpp"
 #include "tests/support/matchers.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "text/base/file.hpp"
@@ -21,6 +23,11 @@ constexpr unsigned char kOnnxruntimeFlatbuffers[] = {
     8,  0,  0,  0, 40, 0, 0, 0, 228, 255, 255, 255, 8,  0,  0,  0, 12, 0, 0, 0, 3,   0, 0, 0,
     49, 46, 48, 0, 3,  0, 0, 0, 121, 32,  122, 0,   8,  0,  12, 0, 8,  0, 4, 0, 8,   0, 0, 0,
     8,  0,  0,  0, 12, 0, 0, 0, 3,   0,   0,   0,   50, 46, 53, 0, 1,  0, 0, 0, 120, 0, 0, 0};
+
+void write_table(const std::filesystem::path& path, const ScaleTable& table,
+                 const ScaleTableFormat& format) {
+  write_file(path, table_text(table, format));
+}
 
 class Tables : public testing::Test {
  protected:

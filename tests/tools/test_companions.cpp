@@ -24,6 +24,7 @@ class CompanionsTest : public tests::FolderTest {
     auto names =
         quant::Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace)
             .copy(written);
+    written.commit();
     written.keep();
     return names;
   }

@@ -14,7 +14,6 @@
 #include "bertcl/error.hpp"
 #include "quant/analysis/output_error.hpp"
 #include "support/option_checks.hpp"
-#include "support/pending_file.hpp"
 #include "tools/measure/score_drop.hpp"
 #include "tools/measure/sensitivity.hpp"
 #include "tools/options/file_options.hpp"
@@ -154,11 +153,9 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
                                      return 100.0 * error(part);
                                    });
   }
-  if (!options.plot.empty()) {
-    written.add_new(options.plot);
-    write_file(options.plot,
-               sensitivity_svg(*choice.sensitivity, choice.ops, quantizer.output.string()));
-  }
+  if (!options.plot.empty())
+    written.write(options.plot,
+                  sensitivity_svg(*choice.sensitivity, choice.ops, quantizer.output.string()));
   return choice;
 }
 
