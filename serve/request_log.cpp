@@ -4,13 +4,21 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/details/thread_pool.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "serve/json_text.hpp"
@@ -52,6 +60,17 @@ std::string now() {
                      ms.count() % 1000);
 }
 
+/// One thread, which leaves all signals to others.
+std::shared_ptr<spdlog::details::thread_pool> writer_thread() {
+  constexpr std::size_t kWaitingLines = 4096;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const auto restore = [](const sigset_t* mask) { pthread_sigmask(SIG_SETMASK, mask, nullptr); };
+  const std::unique_ptr<const sigset_t, decltype(restore)> masked(&before, restore);
+  return std::make_shared<spdlog::details::thread_pool>(kWaitingLines, 1);
+}
+
 }  // namespace
 
 std::string log_json(const AccessLogEntry& answered, const std::string& time) {
@@ -90,30 +109,74 @@ std::string log_text(const AccessLogEntry& answered) {
   return line;
 }
 
-struct RequestLog::Impl {
-  bool json;
-  std::string level;
-  spdlog::logger logger{"bertcl", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+/// Without stdio, whose lock a thread would hold at the program's end while nobody reads.
+class RequestLog::FileSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit FileSink(int file) : file_(file) {}
+  std::size_t written() const { return written_; }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::string_view left(message.payload.data(), message.payload.size());
+    while (!left.empty()) {
+      const ssize_t bytes = ::write(file_, left.data(), left.size());
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes < 0 && errno == EAGAIN) {  // another program has made the file non-blocking
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      if (bytes < 0) break;
+      left.remove_prefix(static_cast<std::size_t>(bytes));
+    }
+    ++written_;
+  }
+  void flush_() override {}
+
+  int file_;
+  std::atomic<std::size_t> written_ = 0;
 };
 
-RequestLog::RequestLog(bool json, std::string level)
-    : impl_(std::make_unique<Impl>(Impl{json, std::move(level)})) {
-  impl_->logger.set_pattern("%v");
-  impl_->logger.flush_on(spdlog::level::info);
+struct RequestLog::Impl {
+  void add(const std::string& line) {
+    ++added;
+    logger->info("{}\n", line);
+  }
+  bool all_written() const { return sink->written() + writer->overrun_counter() >= added; }
+
+  bool json;
+  std::string level;
+  std::shared_ptr<FileSink> sink;
+  std::shared_ptr<spdlog::details::thread_pool> writer = writer_thread();
+  std::shared_ptr<spdlog::async_logger> logger = std::make_shared<spdlog::async_logger>(
+      "bertcl", sink, writer, spdlog::async_overflow_policy::overrun_oldest);
+  std::atomic<std::size_t> added = 0;
+};
+
+RequestLog::RequestLog(bool json, std::string level, int file)
+    : impl_(new Impl{json, std::move(level), std::make_shared<FileSink>(file)}) {}
+
+RequestLog::~RequestLog() {
+  drain();
+  // The thread waits for a reader, and who ends it would wait for it.
+  if (!impl_->all_written()) new std::shared_ptr(impl_->writer);
 }
 
-RequestLog::~RequestLog() = default;
+void RequestLog::drain() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (!impl_->all_written() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 void RequestLog::message(const std::string& level, const std::string& text) {
   const std::string time = now();
-  impl_->logger.info(impl_->json ? dump({{"time", time}, {"level", level}, {"message", text}})
-                                 : time + ' ' + text);
+  impl_->add(impl_->json ? dump({{"time", time}, {"level", level}, {"message", text}})
+                         : time + ' ' + text);
 }
 
 void RequestLog::write(const AccessLogEntry& answered) {
   if (!is_logged(answered, impl_->level)) return;
   const std::string time = now();
-  impl_->logger.info(impl_->json ? log_json(answered, time) : time + ' ' + log_text(answered));
+  impl_->add(impl_->json ? log_json(answered, time) : time + ' ' + log_text(answered));
 }
 
 }  // namespace bertcl::serve

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line for each request, for people or as JSON.
 #pragma once
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
@@ -8,13 +10,17 @@
 
 namespace bertcl::serve {
 
-/// Writes to standard error; any thread may call it.
+/// Any thread may call it, and none waits for who reads the log: a thread of its own writes the
+/// lines, in order. Of more than 4,096 that wait the oldest are dropped.
 class RequestLog {
  public:
   /// `level`: "all", "requests" (no answers of health and metrics), "errors" (requests that
-  /// failed), "none".
-  RequestLog(bool json, std::string level);
-  ~RequestLog();
+  /// failed), "none". `file`: where the lines go.
+  RequestLog(bool json, std::string level, int file = STDERR_FILENO);
+  ~RequestLog();  ///< after drain()
+
+  /// Waits until all lines are written, a second at most.
+  void drain();
 
   /// A line that is about no request; `level` is "info" or "error".
   void message(const std::string& level, const std::string& text);
@@ -22,6 +28,7 @@ class RequestLog {
   void write(const AccessLogEntry& answered);
 
  private:
+  class FileSink;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

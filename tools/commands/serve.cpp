@@ -239,7 +239,10 @@ int serve_models(ServeOptions options, serve::RequestLog& log) {
   std::latch ended(1);
   const SignalWatch signals([&] {
     // Nothing is queued yet, and what loads a model cannot be interrupted.
-    if (service.state() == serve::Service::State::loading) std::_Exit(kOk);
+    if (service.state() == serve::Service::State::loading) {
+      log.drain();
+      std::_Exit(kOk);
+    }
     ended.count_down();
   });
   serve::Server server(service, options.server,
