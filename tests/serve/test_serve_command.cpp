@@ -115,6 +115,19 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
       refusal(run_bertcl(
           {"serve", "--config", write("bad.toml", "disable-passes = \"find_gelu,,dead_code\"\n")})),
       HasSubstr("empty element in 'find_gelu,,dead_code'"));
+  const auto with_text = [&](const std::string& text) {
+    return refusal(run_bertcl({"serve", path("none.onnx"), "--config", write("bad.toml", text)}));
+  };
+  for (const std::string text :
+       {"max-queue = 5\nkeep-alive = 3\nmax-queue = 7\n", "max-queue = 5\nmax-queue = 7\n"})
+    EXPECT_THAT(with_text(text), HasSubstr("bad.toml: max-queue: ")) << text;
+  EXPECT_THAT(with_text("models = [\"a=x\"]\nkeep-alive = 3\nmodel = \"b=x\"\n"),
+              HasSubstr("bad.toml: model: given more than once"));
+  for (const std::string text : {"port = 0\n[serve]\nmax-queue = 5\n", "serve.max-queue = 5\n"})
+    EXPECT_THAT(with_text(text), HasSubstr("bad.toml: serve: sections are not supported")) << text;
+  for (const std::string key : {"help", "config"})
+    EXPECT_THAT(with_text(key + " = true\n"),
+                HasSubstr("bad.toml: " + key + ": only the command line may have it"));
   // Were the file passed over, a model that is not there would end the program.
   const auto with_file = [&](const std::string& file) {
     return refusal(run_bertcl({"serve", path("none.onnx"), "--config", file}));

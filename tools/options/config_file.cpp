@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -44,10 +46,20 @@ void read_config_file(CLI::App& command, const std::string& path) {
   } catch (const CLI::Error& error) {
     fail("{}: {}", path, error.what());
   }
+  std::set<const CLI::Option*> of_command_line, of_file;
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() > 0) of_command_line.insert(option);
   for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // begin and end of a section
+    if (!item.parents.empty())
+      fail("{}: {}: sections are not supported; write options as port = 8081", path,
+           item.parents.front());
     CLI::Option* option = find_option(command, item.name, path);
-    if (option->count() > 0) continue;  // the command line goes first
+    if (option == command.get_help_ptr() || option == command.get_option("--config"))
+      fail("{}: {}: only the command line may have it", path, item.name);
+    if (!of_file.insert(option).second)
+      fail("{}: {}: given more than once{}", path, item.name,
+           option->get_items_expected_max() > 1 ? "; write one list: [\"A\", \"B\"]" : "");
+    if (of_command_line.contains(option)) continue;  // the command line goes first
     try {
       if (option->get_items_expected_max() == 0) {  // a flag
         option->add_result(
