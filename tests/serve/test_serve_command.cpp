@@ -293,6 +293,18 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
       refusal(run_bertcl(prompted)),
       HasSubstr(
           "--prompt \"query: \" applies to one embedding model, but several are served (a, b)"));
+  const std::vector<std::vector<std::string>> of_vectors = {{"--prompt", "query: "},
+                                                            {"--dimensions", "5"},
+                                                            {"--no-normalize"},
+                                                            {"--normalize"},
+                                                            {"--pooling", "mean"}};
+  for (const std::vector<std::string>& option : of_vectors) {
+    std::vector<std::string> command = {"serve", "qa=" + bertcl::tests::kModel,
+                                        "b=" + tests::folders().path("classes"), "--port", "0"};
+    command.insert(command.end(), option.begin(), option.end());
+    EXPECT_THAT(refusal(run_bertcl(command)),
+                HasSubstr(option.front() + " has no effect: no embedding model is served"));
+  }
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(refusal(run_bertcl({"serve", path("loop"), "--port", "0"})),
               HasSubstr("loop: cannot open: Too many levels"));

@@ -153,6 +153,22 @@ void check_shared_prompt(const std::vector<std::unique_ptr<serve::Model>>& model
         prompt, fmt::join(names, ", ")));
 }
 
+/// Refuses options of vectors where no model makes any.
+void check_vector_options(const std::vector<std::unique_ptr<serve::Model>>& models,
+                          const ServeOptions& options) {
+  const auto makes_vectors = [](const auto& model) {
+    return model->setup().kind == serve::Kind::embedding;
+  };
+  if (std::ranges::any_of(models, makes_vectors)) return;
+  const PoolingOptions& pooled = options.pooled;
+  const char* given = options.prompt      ? "--prompt"
+                      : pooled.dimensions ? "--dimensions"
+                      : pooled.normalize  ? *pooled.normalize ? "--normalize" : "--no-normalize"
+                      : !pooled.pooling.empty() ? "--pooling"
+                                                : nullptr;
+  if (given) fail("{} has no effect: no embedding model is served", given);
+}
+
 std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedModel>& named,
                                                        const ServeOptions& options,
                                                        serve::Metrics& metrics) {
@@ -174,6 +190,7 @@ std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedMo
     models.push_back(std::make_unique<serve::Model>(std::move(setup), std::move(batcher)));
     models.back()->warm_up();
   }
+  check_vector_options(models, options);
   if (!options.prompt.value_or("").empty()) check_shared_prompt(models, *options.prompt);
   return models;
 }
