@@ -104,9 +104,11 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
 bool holds_movie_reviews(const std::filesystem::path& path) {
   std::error_code none;
   if (path.extension() == ".zip" || std::filesystem::is_directory(path, none)) return true;
+  // What is read of a pipe is gone.
+  if (path == "-" || !std::filesystem::is_regular_file(path, none)) return false;
   char begin[4] = {};
   std::ifstream file(path, std::ios::binary);
-  return path != "-" && file.read(begin, 4) && std::string_view(begin, 4) == "PK\x03\x04";
+  return file.read(begin, 4) && std::string_view(begin, 4) == "PK\x03\x04";
 }
 
 std::vector<std::filesystem::path> review_files(const std::filesystem::path& folder) {

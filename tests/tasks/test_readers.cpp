@@ -2,12 +2,15 @@
 // Data files of the tasks: what is read, what is refused.
 #include "tasks/data/readers.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "squad/dataset.hpp"
+#include "tasks/load.hpp"
 #include "tasks/rank.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/matchers.hpp"
@@ -107,6 +110,20 @@ TEST(ReadClassified, TextsKnowTheirLines) {
   EXPECT_THAT(
       lines("{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n", ".jsonl"),
       ElementsAre(1, 3));
+}
+
+// What is taken from a pipe to look at it is gone.
+TEST(ReadClassified, APipeIsReadFromItsBeginning) {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += "good\t" + std::to_string(i % 2) + "\n";
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_EQ(::write(pipe[1], lines.data(), lines.size()), std::ssize(lines));
+  ::close(pipe[1]);
+  const auto task = load_task({kClassify, "/proc/self/fd/" + std::to_string(pipe[0])}, 0);
+  ::close(pipe[0]);
+  EXPECT_EQ(task->size(), 2000u);
+  EXPECT_EQ(task->unit(), "texts");
 }
 
 TEST(ReadClassified, SeveralLabels) {

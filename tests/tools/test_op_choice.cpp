@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize --sensitivity, --max-error and --max-drop on a tiny model.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -211,6 +213,48 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
                                  HasSubstr("list them in output order with --labels")));
   EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
   EXPECT_THAT(refused({"--labels", "O,B-x"}), HasSubstr("d.conll")) << "the data are next";
+}
+
+/// A pipe that holds a text, as a shell's <(..), for programs that are started while it lives.
+class Pipe {
+ public:
+  explicit Pipe(const std::string& text) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    EXPECT_EQ(::write(ends[1], text.data(), text.size()), std::ssize(text));
+    ::close(ends[1]);
+    end_ = ends[0];
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() { ::close(end_); }
+  std::string path() const { return "/dev/fd/" + std::to_string(end_); }
+
+ private:
+  int end_ = -1;
+};
+
+TEST_F(OpChoiceTest, WhatIsReadTwiceIsNoPipe) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  const std::string texts = "good film\t1\nbad film\t0\n", data = write("d.tsv", texts);
+  const auto arguments = [&](const std::string& from, const std::vector<std::string>& more) {
+    return joined({"quantize", model, "-o", path("q.onnx"), "--force", "--task", "classify",
+                   "--samples", "1", "--data", from},
+                  more);
+  };
+  const Pipe unread(texts);
+  for (const std::string& pipe : {unread.path(), std::string("-")}) {
+    const std::string twice = pipe + " is read twice with --max-drop; name a file";
+    expect_refused(arguments(pipe, {"--max-drop", "1000"}), {"--data: " + twice}, {}, texts);
+    expect_refused(arguments(data, {"--max-drop", "1000", "--labels", pipe}),
+                   {"--labels: " + twice}, {}, texts);
+  }
+  succeeded(run_bertcl(arguments("-", {}), {}, texts));
+  const Pipe once(texts);
+  succeeded(run_bertcl(arguments(once.path(), {})));
+  const Pipe calibration(texts), drop(texts);
+  succeeded(run_bertcl(
+      arguments(calibration.path(), {"--max-drop", "1000", "--drop-data", drop.path()})));
 }
 
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {

@@ -6,12 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -215,10 +217,23 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_table(options.job.write_table, *made.written_format, made.written_ranges, "activations");
 }
 
+/// Refuses pipes and standard input where what they hold is read again to measure the score.
+void check_read_twice(const QuantizeOptions& options) {
+  if (!options.ops.max_drop) return;
+  const auto check = [](const char* option, const std::string& path) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+    if (path == "-" || (std::filesystem::exists(status) && !std::filesystem::is_directory(status) &&
+                        !std::filesystem::is_regular_file(status)))
+      fail("{}: {} is read twice with --max-drop; name a file", option, path);
+  };
+  if (options.ops.drop_data.empty() && !options.task.is_squad()) check("--data", options.task.data);
+  check("--labels", options.task.labels);
+}
+
 int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_readable(options.model);
-  if (options.task.data == "-")
-    throw Error("--data: quantize reads its data more than once; name a file in place of -");
+  check_read_twice(options);
   quant::check_source(options.job, "data", !options.task.data.empty());
   if (command.count("--max-query-length") > 0 && !options.task.is_squad())
     fail("--max-query-length is for --task {}, not {}", kQuestionAnswering, options.task.name);

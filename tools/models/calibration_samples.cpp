@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "support/fail.hpp"
+#include "text/base/data_file.hpp"
 
 namespace bertcl::tools {
 
 CalibrationSamples::CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                                        const SampleOptions& options)
-    : name_(task.data),
+    : name_(text::data_name(task.data)),
       data_(tasks::read_first_sequences(task.name, task.data, tokenizer, options.features)),
       chosen_(quant::spread(data_.items, options.wanted, options.first)) {}
 
