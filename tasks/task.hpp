@@ -124,6 +124,7 @@ QuestionParagraphs distinct(QuestionParagraphs all);
 /// Texts before questions and paragraphs, as some embedding models need them.
 struct RetrievalPrompts {
   std::string question, paragraph;
+  bool operator==(const RetrievalPrompts&) const = default;
 };
 
 /// Finds the paragraph of each question by the cosine of their vectors: NDCG, MRR and recall at 10

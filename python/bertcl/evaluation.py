@@ -50,9 +50,10 @@ def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[
         return report_of("eval", models, progress, {"data": data, **options})
     task = options.pop("task", SQUAD)
     check_exist(model for model in models if not isinstance(model, Session))
-    tokenizer = load_tokenizer(file_name(vocab=options.pop("vocab", "")), [_path_of(model) for model in models])
+    tokenizers = _load_tokenizers(file_name(vocab=options.pop("vocab", "")), [_path_of(model) for model in models])
     draw = drawer(progress)
-    reports = [_scores(model, tokenizer, task, data, draw, dict(options)) for model in models]
+    reports = [_scores(model, tokenizer, task, data, draw, dict(options))
+               for model, tokenizer in zip(models, tokenizers)]
     return {**reports[0], "models": [report["models"][0] for report in reports]}
 
 
@@ -87,6 +88,16 @@ def _unknown_to_library(models, options, data):
 
 def _path_of(model):
     return model.path if isinstance(model, Session) else model
+
+
+def _load_tokenizers(vocab, paths):
+    """That of each model, by `vocab`, or else the files beside it, or the first model that has them."""
+    made = {}
+    for path in paths:
+        folder = os.path.dirname(path)
+        if folder not in made:
+            made[folder] = load_tokenizer(vocab, [path, *paths])
+    return [made[os.path.dirname(path)] for path in paths]
 
 
 def _scores(model, tokenizer, task, data, draw, options):

@@ -79,6 +79,26 @@ class EvaluationTest(Scratch):
             report = bertcl.evaluate(MODEL, MODEL, data=self.squad(), limit=1, progress=False)
         self.assertEqual([model["total"] for model in report["models"]], [1, 1])
 
+    def test_each_model_reads_texts_by_the_files_beside_it(self):
+        models = [self.path / name / "model.onnx" for name in ("any", "cased")]
+        for model in models:
+            model.parent.mkdir()
+            model.symlink_to(MODEL)
+            (model.parent / "vocab.txt").write_bytes((DEFAULT_MODEL / "vocab.txt").read_bytes())
+        (models[1].parent / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+        data = self.squad()
+
+        def tokens(*models, **options):
+            return [model["tokens"] for model in bertcl.evaluate(*models, data=data, progress=False, **options)["models"]]
+
+        with self.without_program():
+            alone = [tokens(model)[0] for model in models]
+            self.assertNotEqual(*alone)
+            self.assertEqual(tokens(*models), alone)
+            self.assertEqual(tokens(*map(bertcl.Session, models)), alone)
+            self.assertEqual(tokens(bertcl.Session(MODEL.read_bytes()), models[1]), [alone[1]] * 2)
+        self.assertEqual(tokens(models[0], compare=models[1]), alone)
+
     def test_labels_for_the_program_have_no_commas(self):
         with self.assertRaisesRegex(ValueError, "label 'no, really' has a comma; give labels='FILE'"):
             bertcl.evaluate(MODEL, data=self.squad(), task="classify", labels=["yes", "no, really"], compare=MODEL)

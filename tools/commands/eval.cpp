@@ -8,9 +8,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -44,17 +49,27 @@ void check_task(const EvalOptions& options) {
   check_labels(options.task);
 }
 
-/// "2,000 reviews of movie_reviews.zip on ..", and what was cut.
+/// "2,000 reviews of movie_reviews.zip on ..", and what was cut; for each model, where they differ
+/// in that.
 std::string head_of(const std::vector<EvaluatedModel>& models, const std::string& unit,
                     const EvalOptions& options, const std::string& device) {
   const EvaluatedModel& first = models.front();
   std::string text =
       fmt::format("{} of {} on {}", counted(static_cast<std::int64_t>(first.total), unit),
                   text::data_name(options.task.data), device);
-  if (const std::size_t cut = first.truncated.value_or(0); cut > 0) {
-    text += fmt::format("\n{} of them {} longer than {} tokens and truncated",
+  std::vector<std::filesystem::path> paths;
+  std::set<std::pair<std::size_t, std::size_t>> cuts;
+  for (const EvaluatedModel& model : models) {
+    paths.push_back(model.path);
+    cuts.emplace(model.truncated.value_or(0), model.max_length);
+  }
+  for (std::size_t i = 0; i < (cuts.size() == 1 ? 1 : models.size()); ++i) {
+    const std::size_t cut = models[i].truncated.value_or(0);
+    if (cut == 0) continue;
+    text += fmt::format("\n{}{} of them {} longer than {} tokens and truncated",
+                        cuts.size() == 1 ? "" : short_names(paths)[i] + ": ",
                         grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
-                        first.max_length);
+                        models[i].max_length);
     if (options.task.name == kClassify) text += "; use --windows to read them in full";
   }
   return text;
@@ -85,17 +100,58 @@ void profile(runtime::Session& session, std::int64_t vocabulary, EvaluatedModel&
   row.profiled_seq = size.seq;
 }
 
-/// Retrieval by vectors, and similarity where sentence-transformers' files beside the first model
-/// say how it pools.
-void find_embeddings(EvalOptions& options, const std::filesystem::path& model) {
-  options.embedding.max_length = tasks::declared_length(model);
-  const bool retrieval = options.task.name == kRetrieval;
-  if (!retrieval && options.task.name != kSimilarity) return;
-  tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
-  options.task.embeds = retrieval || !files.pooling.empty();
-  if (!options.task.embeds) return;
-  if (retrieval) options.task.prompts = files.retrieval_prompts();
-  options.embedding = std::move(files);
+/// Retrieval compares vectors, similarity where the files of sentence-transformers pool.
+bool embeds(const EvalOptions& options, const tasks::EmbeddingFiles& files) {
+  return options.task.name == kRetrieval ||
+         (options.task.name == kSimilarity && !files.pooling.empty());
+}
+
+/// How a model reads texts: by the files beside it, where the options do not say.
+struct TextFiles {
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  tasks::EmbeddingFiles embedding;
+};
+
+/// A model without a tokenizer takes that of the first that has one.
+std::vector<TextFiles> read_text_files(const EvalOptions& options,
+                                       const std::vector<std::filesystem::path>& models) {
+  std::map<std::filesystem::path, TextFiles> folders;
+  std::vector<TextFiles> all;
+  for (const std::filesystem::path& model : models) {
+    TextFiles& files = folders[model.parent_path()];
+    if (!files.tokenizer) {
+      std::vector<std::filesystem::path> owners = {model};
+      std::ranges::remove_copy(models, std::back_inserter(owners), model);
+      files.tokenizer = std::make_shared<const text::Tokenizer>(
+          options.task.is_squad() ? load_squad_tokenizer(options.vocabulary, owners)
+                                  : load_tokenizer(options.vocabulary, owners));
+      if (options.task.name == kRetrieval || options.task.name == kSimilarity)
+        files.embedding = tasks::read_embedding_files(model);
+      if (!embeds(options, files.embedding)) {
+        files.embedding = {};
+        files.embedding.max_length = tasks::declared_length(model);
+      }
+    }
+    all.push_back(files);
+  }
+  return all;
+}
+
+/// Throws Error where models would have to share what the files beside them give differently.
+void check_shared(const EvalOptions& options, const std::vector<std::filesystem::path>& models,
+                  const std::vector<TextFiles>& files) {
+  const auto refuse = [&](std::size_t model, std::string_view what) {
+    fail("{} and {} have different {}; evaluate them separately", models[0].string(),
+         models[model].string(), what);
+  };
+  for (std::size_t i = 1; i < models.size(); ++i) {
+    if (options.task.name == kFillMask &&
+        files[i].tokenizer->tokens_from(0) != files[0].tokenizer->tokens_from(0))
+      refuse(i, "vocabularies, of which tokens are hidden");
+    if (options.task.name == kRetrieval && !files[i].embedding.folder.empty() &&
+        files[i].embedding.retrieval_prompts() != files[0].embedding.retrieval_prompts())
+      refuse(i, "prompts in config_sentence_transformers.json");
+  }
 }
 
 int run_eval(EvalOptions& options) {
@@ -103,17 +159,22 @@ int run_eval(EvalOptions& options) {
   std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());
   for (const std::filesystem::path& path : paths) check_readable(path);
-  find_embeddings(options, paths.front());
-  const text::Tokenizer tokenizer = options.task.is_squad()
-                                        ? load_squad_tokenizer(options.vocabulary, paths)
-                                        : load_tokenizer(options.vocabulary, paths);
-  const EvalData data = options.task.is_squad()
-                            ? load_questions(options)
-                            : EvalData{load_task(options.task, paths, tokenizer), nullptr};
+  const std::vector<TextFiles> files = read_text_files(options, paths);
+  check_shared(options, paths, files);
+  options.task.embeds = embeds(options, files[0].embedding);
+  if (options.task.name == kRetrieval)
+    options.task.prompts = files[0].embedding.retrieval_prompts();
+  const EvalData data =
+      options.task.is_squad()
+          ? load_questions(options)
+          : EvalData{load_task(options.task, paths, *files[0].tokenizer), nullptr};
 
   std::vector<EvaluatedModel> rows;
   std::shared_ptr<opencl::Context> context;  // one device for all models, one model at a time
-  for (const std::filesystem::path& path : paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::filesystem::path& path = paths[i];
+    const text::Tokenizer& tokenizer = *files[i].tokenizer;
+    options.embedding = files[i].embedding;
     if (options.task.embeds) options.pooling = pooling_of({}, tasks::read_embedding_files(path));
     runtime::Session session = load_model(path, options, context);
     // What MODEL is compared with may be float.

@@ -29,7 +29,7 @@ struct EvalOptions : ModelOptions {
   VocabularyOptions vocabulary;
   tasks::QuestionOptions questions;
   std::optional<int> max_length, batch_tokens;
-  tasks::EmbeddingFiles embedding;  ///< of the first model, where vectors are compared
+  tasks::EmbeddingFiles embedding;  ///< beside the model that is evaluated
   bool windows = false, force = false;
   std::vector<std::string> squad_only;  ///< options of SQuAD alone that were given
   std::size_t limit = 0;
