@@ -252,6 +252,19 @@ TEST_F(RunTest, RefusalsLeaveNoOutput) {
   EXPECT_THAT(refused(inputs({1, 513})), AllOf(HasSubstr("513"), HasSubstr("512")));
 }
 
+TEST_F(RunTest, OutputsAreArraysOfAnNpz) {
+  npz::save(path("x.npz"), inputs({1, 5}));
+  const std::string texts = write("t.txt", "Who?\n");
+  for (const char* name : {"y.npy", "y.safetensors", "y", "y.npz.bak"}) {
+    const std::string refusal = "--outputs: " + path(name) + ": the arrays are written as .npz";
+    expect_refused({"run", kModel, "--inputs", path("x.npz"), "--outputs", path(name)}, {refusal});
+    expect_refused({"run", kModel, texts, "--outputs", path(name)}, {refusal});
+  }
+  EXPECT_THAT(files(), ElementsAre("t.txt", "x.npz"));
+  succeeded(run_bertcl({"run", kModel, texts, "--outputs", path("Y.NPZ")}));
+  EXPECT_EQ(npz::load(path("Y.NPZ")).size(), 2u);
+}
+
 using AnswerTest = FolderTest;
 
 TEST_F(AnswerTest, FindsTheAnswerInTheBuiltInText) {

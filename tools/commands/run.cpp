@@ -13,6 +13,7 @@
 #include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/json_report.hpp"
+#include "tools/report/array_file.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -94,6 +95,9 @@ void add_run(CLI::App& program, Action& action) {
   add_force_flag(*command, options->force);
   command->callback([options, &action] {
     action = [options] {
+      if (!options->outputs.empty() && !has_ending(options->outputs, ".npz"))
+        fail("--outputs: {}: the arrays are written as .npz; give the file that ending",
+             options->outputs);
       return options->inputs.empty() ? run_texts(*options) : run_tensors(*options);
     };
   });
