@@ -20,10 +20,11 @@ constexpr std::pair<std::int64_t, std::int64_t> range_of(ir::DType type) {
   return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{std::int64_t{0}, span - 1};
 }
 
-/// round(x) + zero point within the range of the type; half goes to even, NaN to the zero point.
+/// round(x) + zero point within the range of the type; half goes to even, NaN to the lowest number.
 inline std::int64_t quantize_scaled(float x, std::int64_t zero_point, ir::DType type) {
   const auto [low, high] = range_of(type);
-  const double rounded = std::isnan(x) ? 0.0 : std::nearbyint(static_cast<double>(x));
+  if (std::isnan(x)) return low;
+  const double rounded = std::nearbyint(static_cast<double>(x));
   return static_cast<std::int64_t>(std::clamp(rounded + static_cast<double>(zero_point),
                                               static_cast<double>(low), static_cast<double>(high)));
 }

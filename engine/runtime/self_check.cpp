@@ -67,8 +67,7 @@ bool chooses_rows(const ir::Value* v) {
 ir::InputRole role_of(const ir::Value& input, const plan::Plan& plan) {
   if (input.name == plan.mask_input) return ir::InputRole::mask;
   const ir::InputRole role = ir::role_of_input(input.name);
-  const bool may_be_mask = role == ir::InputRole::ids && !ir::is_float(input.type.dtype);
-  return may_be_mask && !chooses_rows(&input) ? ir::InputRole::mask : role;
+  return role == ir::InputRole::ids && !chooses_rows(&input) ? ir::InputRole::mask : role;
 }
 
 /// One sequence; empty for a model that reads anything but rows of tokens.

@@ -200,14 +200,14 @@ TEST(Evaluate, RmsNormalization) {
 }
 
 TEST(Evaluate, QuantizesToEvenAndSaturates) {
-  const std::string text = R"(graph g(%x: f32[5]) {
+  const std::string text = R"(graph g(%x: f32[6]) {
       const %s: f32[] = 2.0  const %z: u8[] = 3
       %q: u8[] = QuantizeLinear(%x, %s, %z)
       %d: f32[] = DequantizeLinear(%q, %s, %z)
       return %q, %d })";
-  const auto y = run(text, {{"x", floats({5}, {1, 3, -100, 600, 5})}});
-  EXPECT_THAT(y[0].to_ints(), ElementsAre(3, 5, 0, 255, 5));  // 0.5 -> 0, 1.5 -> 2, 2.5 -> 2
-  EXPECT_THAT(y[1].to_doubles(), ElementsAre(0, 4, -6, 504, 4));
+  const auto y = run(text, {{"x", floats({6}, {1, 3, -100, 600, 5, NAN})}});
+  EXPECT_THAT(y[0].to_ints(), ElementsAre(3, 5, 0, 255, 5, 0));  // 0.5 -> 0, 1.5 -> 2, 2.5 -> 2
+  EXPECT_THAT(y[1].to_doubles(), ElementsAre(0, 4, -6, 504, 4, -6));
 }
 
 TEST(Evaluate, DequantizesPerAxis) {

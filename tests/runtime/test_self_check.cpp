@@ -140,8 +140,18 @@ bool is_checked(const std::string& text) {
   return check_results(graph, plan, request, "g");
 }
 
-// Ids in the place of the mask would divide by 0.
+// Ids in the place of the mask would divide by 0, or have no root.
 TEST(SelfCheck, AMaskNeedsNoName) {
+  EXPECT_TRUE(is_checked(R"(graph g(%input.1: i64[batch, seq], %input.2: f32[batch, seq]) {
+  const %table: f32[50, 4] = splat 0.5
+  const %two: f32[] = 2.0
+  %rows: f32[batch, seq, 4] = Gather(%table, %input.1)
+  %column: f32[batch, seq, 1] = Unsqueeze(%input.2) {axes = [2]}
+  %rest: f32[batch, seq, 1] = Sub(%two, %column)
+  %root: f32[batch, seq, 1] = Sqrt(%rest)
+  %y: f32[batch, seq, 4] = Mul(%rows, %root)
+  return %y as y
+})"));
   EXPECT_TRUE(is_checked(R"(graph g(%input.1: i64[batch, seq], %input.2: i64[batch, seq]) {
   const %table: f32[50, 4] = splat 0.5
   const %one: i64[] = 1
