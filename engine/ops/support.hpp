@@ -92,6 +92,23 @@ constexpr T magnitude(T x) {
     return std::abs(x);
 }
 
+template <class T>
+constexpr bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x;
+  else
+    return false;
+}
+/// The smaller and the larger of two; NaN if one is NaN.
+template <class T>
+constexpr T smaller(T x, T y) {
+  return y < x || is_nan(y) ? y : x;
+}
+template <class T>
+constexpr T larger(T x, T y) {
+  return x < y || is_nan(y) ? y : x;
+}
+
 /// Numbers of a tensor converted to T, with their bytes kept alive.
 template <class T>
 class Elements {

@@ -174,6 +174,24 @@ TEST(Evaluate, ReducesAndSearches) {
   EXPECT_THAT(y[4].to_doubles(), ElementsAre(5, 3, 0, 9, 4, 0));
 }
 
+TEST(Evaluate, NanIsPassedOn) {
+  const std::string text = R"(graph g(%x: f32[3], %y: f32[3]) {
+      %sign: f32[] = Sign(%x)
+      %larger: f32[] = Max(%x, %y)
+      %smaller: f32[] = Min(%x, %y)
+      %max: f32[] = ReduceMax(%x) {keepdims = 0}
+      %min: f32[] = ReduceMin(%x) {keepdims = 0}
+      %arg: i64[] = ArgMax(%y) {axis = 0, keepdims = 0, select_last_index = 1}
+      return %sign, %larger, %smaller, %max, %min, %arg })";
+  const auto y = run(text, {{"x", floats({3}, {NAN, 1, -2})}, {"y", floats({3}, {0, NAN, 2})}});
+  EXPECT_THAT(y[0].to_doubles(), ElementsAre(IsNan(), 1, -1));
+  EXPECT_THAT(y[1].to_doubles(), ElementsAre(IsNan(), IsNan(), 2));
+  EXPECT_THAT(y[2].to_doubles(), ElementsAre(IsNan(), IsNan(), -2));
+  EXPECT_THAT(y[3].to_doubles(), ElementsAre(IsNan()));
+  EXPECT_THAT(y[4].to_doubles(), ElementsAre(IsNan()));
+  EXPECT_THAT(y[5].to_ints(), ElementsAre(1));
+}
+
 TEST(Evaluate, SoftmaxSurvivesMinusInfinity) {
   const float low = std::numeric_limits<float>::lowest();
   const auto y = run("graph g(%x: f32[2, 2]) { %y: f32[] = Softmax(%x) {axis = -1} return %y }",

@@ -105,8 +105,8 @@ std::vector<OpDef> reduce_ops() {
   const auto add_square = [](auto s, auto v) { return plus(s, times(v, v)); };
   const auto add_magnitude = [](auto s, auto v) { return plus(s, magnitude(v)); };
   const auto multiply = [](auto s, auto v) { return times(s, v); };
-  const auto max = [](auto s, auto v) { return std::max(s, v); };
-  const auto min = [](auto s, auto v) { return std::min(s, v); };
+  const auto max = [](auto s, auto v) { return larger(s, v); };
+  const auto min = [](auto s, auto v) { return smaller(s, v); };
   const auto as_is = [](auto s, auto) { return s; };
   const auto divide = []<class S>(S s, S n) {
     return std::is_integral_v<S> && n == 0 ? S{} : s / n;

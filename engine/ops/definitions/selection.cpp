@@ -83,7 +83,8 @@ std::vector<ir::Tensor> evaluate_arg(const EvaluateContext& context) {
       std::int64_t best = 0;
       for (std::int64_t i = 1; i < n; ++i) {
         const T v = in[at[0] + i * stride], b = in[at[0] + best * stride];
-        if ((Max ? v > b : v < b) || (last && v == b)) best = i;
+        if (is_nan(b)) break;
+        if ((Max ? v > b : v < b) || (last && v == b) || is_nan(v)) best = i;
       }
       out.push_back(best);
     });

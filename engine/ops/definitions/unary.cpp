@@ -122,8 +122,9 @@ std::vector<OpDef> unary_ops() {
   return {
       unary("Neg", 0, types::signed_numbers, each([]<class T>(T x) { return minus(T{}, x); })),
       unary("Abs", 1, types::numbers, each([](auto x) { return magnitude(x); })),
-      unary("Sign", 15, types::numbers,
-            each([]<class T>(T x) { return static_cast<T>((x > T{}) - (x < T{})); })),
+      unary("Sign", 15, types::numbers, each([]<class T>(T x) {
+              return is_nan(x) ? x : static_cast<T>((x > T{}) - (x < T{}));
+            })),
       unary("Floor", 12, types::floats, each([](auto x) { return std::floor(x); })),
       unary("Ceil", 13, types::floats, each([](auto x) { return std::ceil(x); })),
       unary("Round", 14, types::floats,
