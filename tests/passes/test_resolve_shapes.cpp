@@ -36,5 +36,18 @@ TEST(ResolveShapes, ADimensionThatIsANumberBecomesAConstant) {
 })");
 }
 
+TEST(ResolveShapes, AShapeThatOnlyTheCallerReadsHasNoOpEither) {
+  EXPECT_DIFF(resolve_shapes(), R"(graph g(%x: f32[batch, 8]) {
+- %s: i64[2] = Shape(%x)
+- %n: i64[] = Size(%x)
++ %s: i64[2] = sizes() {values = "[batch, 8]"}
++ %n: i64[] = sizes() {values = "[8*batch]"}
+  return %s as shape, %n as size
+})");
+  EXPECT_REWRITE(resolve_shapes(),
+                 "graph g(%x: f32[3, 8]) { %s: i64[2] = Shape(%x) return %s as y }",
+                 "graph g(%x: f32[3, 8]) { const %s: i64[2] = [3, 8] return %s as y }");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -36,7 +36,8 @@ class Resolver {
   bool is_known(const ir::Shape& shape) const { return !ir::unknown_symbol(shape, symbols_); }
 
   bool replace_known(ir::Node& node, ir::Value* out) {
-    if (out->users.empty() || node.op == sizes::op || ir::is_float(out->type.dtype)) return false;
+    if (out->users.empty() && !g_.is_output(out)) return false;
+    if (node.op == sizes::op || ir::is_float(out->type.dtype)) return false;
     const std::vector<ir::Dim>* elements = values_.find(out);
     const auto sizes = ir::constant_shape(out->type.shape);
     if (!elements || !sizes) return false;
