@@ -29,5 +29,17 @@ TEST(GatherOneHot, OtherValuesStayAMatMul) {
 })");
 }
 
+TEST(GatherOneHot, IdsOfTypesThatGatherDoesNotTakeStayAMatMul) {
+  for (const char* type : {"u8", "f32"})
+    EXPECT_UNCHANGED(gather_one_hot(),
+                     replaced(R"(graph g(%ids: TYPE[batch, seq], %table: f32[2, 64]) {
+  const %depth: i64[] = 2  const %values: f32[2] = [0, 1]
+  %a: f32[batch, seq, 2] = OneHot(%ids, %depth, %values) {axis = -1}
+  %y: f32[batch, seq, 64] = MatMul(%a, %table)
+  return %y as y
+})",
+                              "TYPE", type));
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -8,6 +8,7 @@
 // TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the MatMul; a
 // model whose ids are within its table, as they must be, gives the same.
 #include "ops/op.hpp"
+#include "ops/type_constraints.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 
@@ -19,6 +20,7 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
   ir::Node* one_hot = matmul.inputs[0]->producer;
   const ir::Shape& table = matmul.inputs[1]->type.shape;
   if (!one_hot || one_hot->op != "OneHot" || table.size() != 2) return false;
+  if (!ops::types::indices.contains(one_hot->inputs[0]->type.dtype)) return false;
   const ir::Value* values = one_hot->inputs[2];
   if (!ops::is_last_axis(*one_hot, -1, one_hot->output()->type.shape) || !values->is_constant() ||
       values->constant->to_doubles() != std::vector<double>{0, 1})
