@@ -17,7 +17,8 @@ namespace bertcl::onnx_io {
 std::string symbol_name(std::string name);
 
 /// Name and type of each input. Unnamed dynamic extents get a symbol of their own. Those of BERT's
-/// inputs are `batch` and `seq`, and so is every other extent that the file calls by the same name.
+/// inputs are `batch` and `seq`, and so is every other extent that the file calls by the same name;
+/// where the file has several encoders, only if it calls them all by one name.
 std::vector<std::pair<std::string, ir::Type>> input_types(
     const std::vector<const onnx::ValueInfoProto*>& inputs, const std::string& file);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One spelling for every opset, symbols of inputs, branches, external data.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -165,6 +167,41 @@ TEST(ReadModel, CallsTheExtentsOfBertBatchAndSeq) {
   const auto text = ir::print(read(model));
   EXPECT_THAT(text, HasSubstr("%input_ids:0: i64[batch, seq], %segment_ids: i64[batch, seq], "
                               "%start: i64[batch, d_n0, start_dim2]"));
+}
+
+/// The declaration of a graph with these inputs.
+std::string inputs_as_read(
+    const std::vector<std::pair<std::string, std::vector<std::string>>>& inputs) {
+  auto model = model_of(13,
+                        "node { op_type: 'Constant' output: 'y' attribute { name: 'value_int'"
+                        " type: INT i: 1 } } output { name: 'y' }");
+  for (const auto& [name, shape] : inputs)
+    tests::add_value(*model.mutable_graph()->add_input(), name, i64, shape);
+  const std::string text = ir::print(read(model));
+  return text.substr(0, text.find('\n'));
+}
+
+TEST(ReadModel, TwoEncodersHaveSizesOfTheirOwn) {
+  for (const auto& [first, second] : std::map<std::string, std::string>{
+           {"q/input_ids", "d/input_ids"}, {"input_ids:0", "input_ids:1"}}) {
+    EXPECT_EQ(inputs_as_read({{first, {"b", "words"}}, {second, {"b", "text"}}}),
+              fmt::format("graph graph(%{}: i64[batch, words], %{}: i64[batch, text]) {{", first,
+                          second));
+    EXPECT_EQ(
+        inputs_as_read({{first, {"b", "words"}}, {second, {"b", "words"}}}),
+        fmt::format("graph graph(%{}: i64[batch, seq], %{}: i64[batch, seq]) {{", first, second));
+  }
+  EXPECT_EQ(inputs_as_read({{"input_ids", {"b", "words"}}, {"attention_mask", {"b", "past + 1"}}}),
+            "graph graph(%input_ids: i64[batch, seq], %attention_mask: i64[batch, seq]) {");
+}
+
+TEST(ReadModel, SizesOfTwoNamesStayTwo) {
+  EXPECT_EQ(inputs_as_read({{"x", {"seq", "n + 1"}},
+                            {"input_ids", {"batch", "text"}},
+                            {"z", {"seq", "n - 1", "text", ""}},
+                            {"z_dim3", {"z_dim3"}}}),
+            "graph graph(%x: i64[seq_2, n___1], %input_ids: i64[batch, seq], "
+            "%z: i64[seq_2, n___1_2, seq, z_dim3], %z_dim3: i64[z_dim3_2]) {");
 }
 
 TEST(ReadModel, ConstantsInEveryForm) {
