@@ -156,10 +156,15 @@ std::string Importer::describe(const onnx::NodeProto& node) const {
   return fmt::format("node '{}' ({})", label_of(node), full_name(node.domain(), node.op_type()));
 }
 
-ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
+ir::Value* Importer::optional_lookup(const std::string& name, const std::string& user) const {
   for (std::size_t s = scopes_.size(); s-- > scope_floor_;)
     if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
   fail(fmt::format("{} reads '{}', which no earlier node defines", user, name));
+}
+ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
+  if (ir::Value* value = optional_lookup(name, user)) return value;
+  fail(
+      fmt::format("{} reads '{}', an operand that the call of a local function omits", user, name));
 }
 void Importer::define(const std::string& name, ir::Value* value) {
   if (!scopes_.back().emplace(name, value).second)
@@ -185,12 +190,15 @@ void Importer::check_extents(const ir::Value& value) const {
   }
 }
 
-void Importer::note_uses(const onnx::GraphProto& graph) {
-  for (const auto& node : graph.node()) {
+void Importer::note_uses(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  for (const auto& node : nodes) {
     used_.insert(node.input().begin(), node.input().end());
     for (const auto& a : node.attribute())
       if (a.has_g()) note_uses(a.g());
   }
+}
+void Importer::note_uses(const onnx::GraphProto& graph) {
+  note_uses(graph.node());
   for (const auto& out : graph.output()) used_.insert(out.name());
 }
 
@@ -204,8 +212,7 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   for (const auto& entry : model_.metadata_props()) graph_.metadata[entry.key()] = entry.value();
   check_nodes();
   note_uses(graph);
-  for (const auto& f : model_.functions())
-    for (const auto& node : f.node()) used_.insert(node.input().begin(), node.input().end());
+  for (const auto& f : model_.functions()) note_uses(f.node());
 
   // Old files list initializers among the inputs too; they are constants all the same.
   std::set<std::string> constants;
@@ -277,7 +284,7 @@ void Importer::check_sub_bytes(const onnx::NodeProto& node, const std::string& n
   if (sub_bytes_.empty() || reads_sub_bytes(name)) return;
   for (const std::string& input : node.input()) {
     if (input.empty()) continue;
-    const auto type = sub_bytes_.name_of(lookup(input, describe(node)));
+    const auto type = sub_bytes_.name_of(optional_lookup(input, describe(node)));
     if (!type.empty())
       fail(fmt::format("{}: operand '{}' is {}, which only DequantizeLinear, GatherBlockQuantized "
                        "and Cast read",
@@ -347,8 +354,12 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     fail(fmt::format("{}: the function takes {} operands and returns {} results", describe(node),
                      function.input_size(), function.output_size()));
-  for (int i = 0; i < node.input_size(); ++i)
-    if (!node.input(i).empty()) scope[function.input(i)] = lookup(node.input(i), describe(node));
+  for (int i = 0; i < function.input_size(); ++i) {
+    const bool given = i < node.input_size() && !node.input(i).empty();
+    scope[function.input(i)] = given ? optional_lookup(node.input(i), describe(node)) : nullptr;
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) used_.insert(function.output(i));
   const std::size_t floor = std::exchange(scope_floor_, scopes_.size());
   scopes_.push_back(std::move(scope));
   Opsets opsets = opsets_;
@@ -357,15 +368,15 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   opsets.swap(opsets_);
   const auto defaults = default_attributes(function);
   for (const auto& inner : function.node()) import_node(with_attributes(inner, node, defaults));
-  std::vector<ir::Value*> results;
+  std::vector<std::pair<std::string, ir::Value*>> results;
   for (int i = 0; i < node.output_size(); ++i)
-    results.push_back(lookup(function.output(i), describe(node)));
+    if (!node.output(i).empty())
+      results.emplace_back(node.output(i), lookup(function.output(i), describe(node)));
   opsets.swap(opsets_);
   scopes_.pop_back();
   scope_floor_ = floor;
   --depth_;
-  for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) define(node.output(i), results[i]);
+  for (const auto& [name, value] : results) define(name, value);
 }
 
 }  // namespace bertcl::onnx_io

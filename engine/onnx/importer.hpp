@@ -165,6 +165,8 @@ class Importer {
   std::map<std::pair<std::string, std::vector<const void*>>, ir::Value*> made_weights;
   /// The value a name stands for; throws naming `user` if there is none.
   ir::Value* lookup(const std::string& name, const std::string& user) const;
+  /// The same; null for an operand that the call of a local function omits.
+  ir::Value* optional_lookup(const std::string& name, const std::string& user) const;
   void define(const std::string& name, ir::Value* value);
   /// Gives the tensors of the file's graph their names: a function, whose names are its own, may
   /// have used them first, or have named its results otherwise.
@@ -181,6 +183,7 @@ class Importer {
   using Opsets = std::map<std::string, std::int64_t>;
 
   Opsets read_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>&) const;
+  void note_uses(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void note_uses(const onnx::GraphProto& graph);
   void check_nodes() const;
   /// Inputs that past_axis() knows become empty constants.

@@ -37,7 +37,7 @@ void NodeImport::fail(const std::string& what) const {
 
 ir::Value* NodeImport::optional_input(std::size_t i) const {
   if (i >= input_count() || proto_.input(static_cast<int>(i)).empty()) return nullptr;
-  return importer_.lookup(proto_.input(static_cast<int>(i)), importer_.describe(proto_));
+  return importer_.optional_lookup(proto_.input(static_cast<int>(i)), importer_.describe(proto_));
 }
 ir::Value* NodeImport::input(std::size_t i) const {
   if (ir::Value* value = optional_input(i)) return value;

@@ -112,5 +112,48 @@ TEST(Functions, NamesInsideAreTheirOwn) {
   }
 }
 
+/// y of local::F(calls), which passes the operands on to local::G.
+std::string inlined(const std::string& operands) {
+  auto model = model_of(17, "node { domain: 'local' op_type: 'F' output: 'y' " + operands +
+                                " } output { name: 'y' }");
+  for (const char* name : {"x", "g", "b"})
+    tests::add_value(*model.mutable_graph()->add_input(), name, f32, {"4"});
+  for (const auto& [name, inner] : {std::pair{"F", "domain: 'local' op_type: 'G'"},
+                                    std::pair{"G", "op_type: 'LayerNormalization'"}})
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        fmt::format("name: '{}' domain: 'local' input: 'X' input: 'G' input: 'B' output: 'Y' "
+                    "opset_import {{ version: 17 }} "
+                    "node {{ {} input: 'X' input: 'G' input: 'B' output: 'Y' }}",
+                    name, inner),
+        model.add_functions()));
+  return ir::print(read(model), {.renumber = true});
+}
+
+TEST(Functions, TheirOperandsMayBeAbsent) {
+  for (const char* operands : {"input: 'x' input: 'g'", "input: 'x' input: 'g' input: ''"})
+    EXPECT_THAT(inlined(operands), HasSubstr("LayerNormalization(%x, %g) {")) << operands;
+  EXPECT_THAT(inlined("input: 'x' input: 'g' input: 'b'"),
+              HasSubstr("LayerNormalization(%x, %g, %b) {"));
+  EXPECT_ERROR(HasSubstr("the operand Scale is missing"), inlined("input: 'x'"));
+}
+
+TEST(Functions, TheirResultsMayBeOptionalInside) {
+  for (const char* outputs : {"output: 'y' output: 'm'", "output: '' output: 'm'"}) {
+    auto model = model_of(17, fmt::format("node {{ domain: 'local' op_type: 'F' input: 'x' {} }} "
+                                          "output {{ name: 'm' }}",
+                                          outputs));
+    tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2", "3", "4"});
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "name: 'F' domain: 'local' input: 'X' output: 'Y' output: 'M' opset_import { version: 17 }"
+        "opset_import { domain: 'com.microsoft' version: 1 }"
+        "node { op_type: 'Constant' output: 'G' attribute { name: 'value_floats' type: FLOATS"
+        " floats: [1, 1, 1, 1] } }"
+        "node { domain: 'com.microsoft' op_type: 'SkipLayerNormalization' input: 'X' input: 'X'"
+        " input: 'G' output: 'Y' output: 'M' }",
+        model.add_functions()));
+    EXPECT_EQ(read(model).outputs()[0].value->producer->op, "ReduceMean");
+  }
+}
+
 }  // namespace
 }  // namespace bertcl::onnx_io

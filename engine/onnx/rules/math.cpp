@@ -176,7 +176,7 @@ void import_softmax(NodeImport& node) {
 
 void import_layer_norm(NodeImport& node) {
   if (node.output_count() > 1) node.fail("the outputs Mean and InvStdDev are not supported");
-  if (node.input_count() < 2) node.fail("the operand Scale is missing");
+  if (!node.optional_input(1)) node.fail("the operand Scale is missing");
   ir::Attributes attributes{{"axis", node.int_attribute("axis", -1)},
                             {"epsilon", node.float_attribute("epsilon", 1e-5)}};
   node.emit_outputs("LayerNormalization", node.inputs(), std::move(attributes));
