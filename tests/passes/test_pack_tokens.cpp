@@ -111,6 +111,20 @@ TEST(PackTokens, PoolingReadsTheMaskWhereAttentionCountsItsOnes) {
 })");
 }
 
+TEST(PackTokens, PoolingReadsTheMaskWhereAttentionHasNone) {
+  EXPECT_DIFF(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+- %a: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 1, p_type = "f32", scale = 0.5}
+- %p: f32[batch, 4] = pool(%a, %mask) {kind = "max"}
++ %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%mask, _, _)
++ %4: f32[$tokens, 4] = pack(%x, %2)
++ %5: f32[$tokens, 4] = attention(%4, %4, %4, _, _, _, %2, %3) {heads = 1, masked = 0, p_type = "f32", scale = 0.5}
++ %6: bool[batch, seq] = Cast(%mask) {to = "bool"}
++ %7: bool[$tokens] = pack(%6, %2)
++ %p: f32[batch, 4] = pool(%5, _, %2, %7) {kind = "max", masked = 1}
+  return %p as y
+})");
+}
+
 TEST(PackTokens, PositionsOfTheCallerArePackedToo) {
   const std::string text =
       after(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %position_ids: i64[batch, seq]) {

@@ -111,6 +111,26 @@ TEST(Pooling, ReadsTheMaskWhereAttentionCountsItsOnes) {
   }
 }
 
+TEST(Pooling, HasAMaskWhereAttentionHasNone) {
+  for (const std::string kind : {"mean", "max", "cls", "last"}) {
+    const auto compiled = [&](const std::string& result) {
+      return Session::compile(ir::parse(fmt::format(
+          R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {{
+  %y: f32[batch, seq, 4] = attention(%x, %x, %x) {{heads = 1, p_type = "f32", scale = 0.5}}
+  %p: f32[batch, 4] = pool(%y, %mask) {{kind = "{}"}}
+  return %{}
+}})",
+          kind, result)));
+    };
+    Session plain = compiled("y as y"), session = compiled("p as p");
+    const Tensors inputs = inputs_of({{1, 1, 1, 0, 0}, {0, 1, 1, 0, 1}});
+    const auto expected = pooled(plain.run(inputs).at("y"), inputs.at("mask"), kind);
+    const ir::Tensor found = session.run(inputs).at("p");
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found.as<float>()[i], expected[i], 1e-6) << kind << " " << i;
+  }
+}
+
 // A model that pools itself: its vectors are taken, cut and normalized.
 TEST(Pooling, OfAModelThatDoesItItself) {
   const auto compiled = [](const Pooling& pooling) {

@@ -129,7 +129,8 @@ class Packer {
   }
 
  private:
-  /// Every attention must read the same mask (or none) in the same way, and pooling the same mask.
+  /// Every attention must read the same mask (or none) in the same way, and pooling the same mask;
+  /// where attention has none, nothing is padding, and pooling may have any.
   bool one_mask() {
     std::set<std::pair<ir::Value*, bool>> masks;
     for (const auto& n : g_.nodes())
@@ -139,7 +140,7 @@ class Packer {
     for (const auto& n : g_.nodes()) {
       if (!pools_tokens(*n)) continue;
       if (masks.empty()) mask_ = n->input(pool::mask), masks.emplace(mask_, false);
-      if (n->input(pool::mask) != mask_) return false;
+      if (mask_ && n->input(pool::mask) != mask_) return false;
       pools_.insert(n.get());
     }
     return true;
@@ -265,15 +266,16 @@ class Packer {
   void pack_pooling(ir::Node& n) {
     pack_operand(n, pool::x);
     if (!packed_.contains(n.inputs[pool::x])) return;
+    ir::Value* mask = n.input(pool::mask);
     g_.set_input(&n, pool::mask, nullptr);
     g_.set_input(&n, pool::seq_offsets, seq_offsets_);
     g_.set_input(&n, pool::key_mask, key_mask_);
-    if (mask_is_length_) {  // so attention counts keys; pooling reads the mask itself
-      const ir::Type truth{ir::DType::boolean, mask_->type.shape};
+    if (mask_is_length_ || mask != mask_) {  // no mask of the keys: pooling reads the mask itself
+      const ir::Type truth{ir::DType::boolean, mask->type.shape};
       const ir::Attributes to{{"to", std::string(ir::name_of(truth.dtype))}};
-      g_.set_input(&n, pool::key_mask, pack(g_.add("Cast", {mask_}, to, truth, &n), n));
+      g_.set_input(&n, pool::key_mask, pack(g_.add("Cast", {mask}, to, truth, &n), n));
     }
-    n.attributes["masked"] = std::int64_t{mask_ != nullptr};
+    n.attributes["masked"] = std::int64_t{mask != nullptr};
   }
 
   /// True for [batch, seq, ...].
