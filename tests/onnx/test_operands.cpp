@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/text.hpp"
+#include "ops/interpret.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/matchers.hpp"
 
@@ -60,6 +61,25 @@ TEST(Operands, ResultsOfDecomposedOperatorsHaveTheNamesOfTheFile) {
   EXPECT_EQ(graph.find_value("y")->producer->op, "LayerNormalization");
   ASSERT_TRUE(graph.find_value("sum"));
   EXPECT_EQ(graph.find_value("sum")->producer->op, "Add");
+}
+
+TEST(Operands, WithoutAMaskNoTokensAreCounted) {
+  auto model = model_of(17, R"(
+    node { op_type: 'EmbedLayerNormalization' domain: 'com.microsoft' input: 'input_ids' input: ''
+           input: 'w' input: 'w' input: '' input: 'g' input: 'g' output: 'y' output: 'mask_index' }
+    output { name: 'mask_index' })");
+  tests::add_value(*model.mutable_graph()->add_input(), "input_ids", tests::i32, {"b", "s"});
+  tests::add_value(*model.mutable_graph()->add_input(), "w", f32, {"9", "4"});
+  tests::add_value(*model.mutable_graph()->add_input(), "g", f32, {"4"});
+  const ir::Graph graph = tests::read(model);
+  EXPECT_EQ(ir::str(graph.outputs()[0].value->type), "i32[batch]");
+  const auto floats = [](ir::Sizes sizes) {
+    return ir::Tensor::of(sizes, std::vector<float>(ir::element_count(sizes)));
+  };
+  const ir::Tensor ids = ir::Tensor::of<std::int32_t>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const auto found =
+      ops::interpret(graph, {{"input_ids", ids}, {"w", floats({9, 4})}, {"g", floats({4})}});
+  EXPECT_THAT(found.at(0).to_ints(), ElementsAre(0, 0, 0));
 }
 
 TEST(Operands, WhatANodePassesOnKeepsItsName) {

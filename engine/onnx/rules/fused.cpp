@@ -110,7 +110,8 @@ void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::
     node.set_output(1, node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
                                  {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", 0}}));
   else
-    node.set_output(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
+    node.set_output(1, node.emit_typed("Expand", {node.scalar(0, ir::DType::i32)},
+                                       {ir::DType::i32, {ids->type.shape[0]}}));
   node.set_output(2, sum);
 }
 
