@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generic float operators on the device against the host interpreter of the same graph.
+#include <cmath>
 #include <limits>
 
 #include "as_interpreted.hpp"
@@ -179,6 +180,16 @@ TEST(GenericOps, CastToBf16RoundsHalfToEven) {
 }
 
 // As the first token of a batch without tokens.
+TEST(GenericOps, APowerOfMinusInfinityIsNoRoot) {
+  Session session = Session::compile(ir::parse(R"(graph g(%x: f32[n]) {
+  const %half: f32[] = 0.5
+  %y: f32[n] = Pow(%x, %half)
+  return %y as y
+})"));
+  const Tensors found = session.run({{"x", ir::Tensor::of<float>({3}, {-INFINITY, INFINITY, 4})}});
+  EXPECT_THAT(found.at("y").to_doubles(), ElementsAre(INFINITY, INFINITY, 2));
+}
+
 TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
   for (const char* node : {"%y: f32[2] = Gather(%x, %i) {axis = 0}",
                            "%y: f32[1, 2] = GatherElements(%x, %ii) {axis = 0}",
