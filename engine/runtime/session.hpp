@@ -137,8 +137,8 @@ class Session {
 
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
   /// float hold integers; inputs that the model has but the caller leaves out are an error,
-  /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where
-  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a request where all
+  /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0, or made
+  /// of 0, where padding was dropped, else what the ONNX graph gives. Waits for a request where all
   /// are in use. Outputs that are not wanted are not brought to the host.
   Tensors run(const Tensors& inputs, const OutputNames& wanted = {});
   /// Sequences without padding, for models of token ids. Outputs [batch, seq, ...] are [tokens,

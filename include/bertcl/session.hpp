@@ -124,8 +124,8 @@ class BERTCL_API Session {
   /// One batch. Integers may have another integer type than the model's, which must hold them;
   /// floats in place of integers are an Error. Inputs that are left out are an Error, except token
   /// types (zeros) and the mask (ones) that have the shape of the ids. Rows of padding in the
-  /// outputs are 0 where the mask of each sequence is a prefix of ones, and what the ONNX graph
-  /// gives otherwise.
+  /// outputs are 0, or what operators after the encoder make of 0, where the mask of each sequence
+  /// is a prefix of ones, and what the ONNX graph gives otherwise.
   Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;
   /// Sequences without padding, for models of token ids. An output [batch, seq, ...] becomes
   /// [tokens, ...] in the order of `sequences`; others, and further axes of tokens, stay as for the

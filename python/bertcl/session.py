@@ -86,9 +86,9 @@ class Session:
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray],
             run_options: None = None) -> list[np.ndarray]:
         """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
-        may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs. Integers may have
-        another integer type than the model's, if it holds them; floats in their place are an Error. run_options: None,
-        onnxruntime's default."""
+        may be left out (zeros), and so may the mask (ones). Rows of padding in the outputs are 0, or
+        what operators after the encoder make of 0. Integers may have another integer type than the model's, if it
+        holds them; floats in their place are an Error. run_options: None, onnxruntime's default."""
         if run_options is not None:
             raise TypeError(f"run_options is {run_options!r}, expected None: bertcl has no options of a run")
         names = self._names(output_names)

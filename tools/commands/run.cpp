@@ -75,7 +75,8 @@ void add_run(CLI::App& program, Action& action) {
       "In JSON, null stands for NaN and infinity.\n\n"
       "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"
       "An omitted mask is all ones, omitted token types are all zeros. If each row of the mask is\n"
-      "ones followed by zeros, padding is not computed and outputs are 0 there.",
+      "ones followed by zeros, padding is not computed: its rows of the outputs are 0, or what\n"
+      "operators after the encoder make of 0.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
