@@ -56,6 +56,18 @@ TEST_F(HeadCommandTest, PairsAndIds) {
                               HasSubstr("7   It rains. | It is wet.\n")));
 }
 
+// As for the pipeline of transformers.
+TEST_F(HeadCommandTest, AnEmptySecondTextIsNone) {
+  const std::string texts = R"({"text": "It rains.", "text_pair": ""})"
+                            "\n"
+                            R"({"text": "It rains."})"
+                            "\n";
+  const nlohmann::json report = json("classify", texts, {"--labels", "a,b"});
+  EXPECT_EQ(report.at("tokens"), 2 * 5);
+  EXPECT_EQ(report.at("results")[0].at("labels"), report.at("results")[1].at("labels"));
+  EXPECT_THAT(run("classify", texts, {"--labels", "a,b"}).out, Not(HasSubstr("|")));
+}
+
 TEST_F(HeadCommandTest, EntitiesHaveTheirPlacesInCharacters) {
   // One of both orders makes each token an entity.
   for (const std::string labels : {"O,B-x", "B-x,O"}) {

@@ -66,6 +66,11 @@ tasks::Head head_of(const runtime::Session& session, const std::vector<std::stri
   return {false, 1, true, "1 class or more"};
 }
 
+/// An empty second text is none, as for the pipeline of transformers.
+std::optional<std::string> second_of(const InputText& text) {
+  return text.second == "" ? std::nullopt : text.second;
+}
+
 int run_classify(const ClassifyOptions& options) {
   check_one_reads_input(options, options.task.labels);
   TextsRun run(options);
@@ -79,7 +84,7 @@ int run_classify(const ClassifyOptions& options) {
   run.run(
       head_of(run.session(), labels),
       [&](const InputText& text, int max_length) {
-        return tasks::encode_text(text.text, text.second, run.tokenizer(), max_length);
+        return tasks::encode_text(text.text, second_of(text), run.tokenizer(), max_length);
       },
       [&](std::size_t index, std::span<const float> logits) {
         if (activation.empty()) activation = activation_of(options, logits.size());
@@ -96,8 +101,9 @@ int run_classify(const ClassifyOptions& options) {
     nlohmann::ordered_json of_text = json_of(text);
     of_text["labels"] = nlohmann::ordered_json::array();
     for (const tasks::ClassScore& each : best[i]) {
-      std::vector<std::string> row = {fmt::format("{:.4f}", each.score), name_of(each.label),
-                                      text.second ? text.text + " | " + *text.second : text.text};
+      std::vector<std::string> row = {
+          fmt::format("{:.4f}", each.score), name_of(each.label),
+          second_of(text) ? text.text + " | " + *text.second : text.text};
       if (ids) row.insert(row.begin() + 2, text.id);
       table.add(std::move(row));
       of_text["labels"].push_back({{"label", name_of(each.label)}, {"score", each.score}});
