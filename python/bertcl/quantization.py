@@ -34,6 +34,9 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
     check_flags({"force", "first_samples", "dynamic", "per_token", "model_only"}, options)
     check_counts({"samples"}, 0, options, 2**63 - 1)
     check_counts({"max_seq_length", "max_query_length"}, 1, options)
+    for name in "op_types", "places":
+        if options.get(name) == []:  # an empty option of the program, which refuses it
+            raise _bertcl.Error(f"'{name}' is empty; name one or more, or leave it out for the default")
     model, output = file_name(model=model), file_name(output=output)
     if data is not None:
         check_data(data)

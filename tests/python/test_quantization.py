@@ -232,6 +232,8 @@ class QuantizationTest(Scratch):
                  (TypeError, "exclude is {'a': 1}, expected a text or a list of texts", {"exclude": {"a": 1}}),
                  (TypeError, "exclude holds b'a', expected texts", {"exclude": [b"a"]}),
                  (ValueError, "exclude is .*, which has a zero byte or a lone surrogate", {"exclude": ["a", "\udce9"]}),
+                 (bertcl.Error, "'op_types' is empty; name one or more, or leave it out", {"op_types": []}),
+                 (bertcl.Error, "'places' is empty", {"places": (), "preset": "accurate", "max_error": 1}),
                  (TypeError, "task is 3, expected a text", {"task": 3}),
                  (TypeError, "overrides is {}, expected the name of a file", {"overrides": {}})]
         for kind, message, options in cases:
