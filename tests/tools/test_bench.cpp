@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl bench: shapes, streams, durations, the table of kernels.
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <fstream>
 
 #include "onnx/proto.hpp"
@@ -199,6 +202,7 @@ TEST_F(BenchTest, EveryBatchIsMeasuredWithEveryLength) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("sequences/s"), HasSubstr("p99 ms"), HasSubstr("loaded")));
   expect_refused({"bench", kModel, "--batch", "1,0"}, {"'0' is out of range (1 or more)"});
   expect_refused({"bench", kModel, "--batch", "1,x"}, {"'x' is not an integer"});
+  expect_refused({"bench", kModel, "--threads", "4097"}, {"'4097' is out of range (0 to 4096)"});
   for (const char* list : {"1,,2", "1,", ",1"})
     expect_refused({"bench", kModel, "--batch", list}, {"--batch: '' is not an integer"});
 }
@@ -212,6 +216,19 @@ TEST_F(BenchTest, StreamsShareOneSession) {
   // Runs overlap: together they take longer than the time that passes.
   EXPECT_GT(24 * row.at("latency_ms").at("mean").get<double>(),
             1.5 * 1000 * row.at("seconds").get<double>());
+}
+
+TEST(RequestLoad, WarmUpRunsAreThoseOfEachStream) {
+  for (const auto& [streams, warmup, expected] :
+       {std::array{1, 0, 1}, {1, 1, 1}, {1, 3, 3}, {4, 0, 1}, {4, 1, 4}, {4, 3, 12}}) {
+    std::atomic<int> runs = 0;
+    tools::LoadOptions options;
+    options.streams = streams;
+    options.warmup = warmup;
+    options.runs = 7;
+    tools::measure_load([&] { ++runs; }, options, [](std::size_t, std::size_t) {});
+    EXPECT_EQ(runs, expected + 7) << streams << " streams, --warmup " << warmup;
+  }
 }
 
 TEST_F(BenchTest, ADurationTakesThePlaceOfRuns) {

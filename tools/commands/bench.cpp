@@ -82,9 +82,9 @@ BenchRow measure_inputs(runtime::Session& session, const runtime::Tensors& input
   BenchRow row{size, {}, {}, {}};
   {
     Progress progress("bench", "runs");
-    row.load = measure_load(session, inputs, options.load, [&](std::size_t done, std::size_t of) {
-      progress.update(done, of == 0 ? done : of);
-    });
+    row.load = measure_load(
+        [&] { session.run(inputs); }, options.load,
+        [&](std::size_t done, std::size_t of) { progress.update(done, of == 0 ? done : of); });
   }
   if (profiled > 0) {
     row.steps = profile_steps(session, inputs, size.batch, size.seq, profiled);
@@ -281,7 +281,8 @@ void add_bench(CLI::App& program, Action& action) {
                "Runs for the table of kernels; by default 5, or none for several shapes");
   positive(*command, "--ids", options->ids,
            "Random token ids are below this; by default 20000, or the vocabulary size if less");
-  not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
+  // PoCL makes as many, and ends the program where the system has no more.
+  in_range(*command, "--threads", options->threads, 0, 4096, "CPU threads of PoCL; 0 is all");
   output_file(
       command->add_option("--html", options->html,
                           "Write latency, kernels and their roofline as one HTML page; measures\n"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency and throughput of a session under requests from one or several threads.
+// Latency and throughput of requests from one or several threads.
 #include "tools/measure/request_load.hpp"
 
 #include <algorithm>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -17,15 +18,15 @@ namespace {
 /// What the streams share.
 class Load {
  public:
-  Load(runtime::Session& session, const runtime::Tensors& inputs, const LoadOptions& options,
+  Load(const std::function<void()>& run, const LoadOptions& options,
        const std::function<void(std::size_t, std::size_t)>& progress)
-      : session_(session), inputs_(inputs), options_(options), progress_(progress) {}
+      : run_(run), options_(options), progress_(progress) {}
 
   void stream() noexcept {
     try {
       while (may_begin()) {
         const Stopwatch clock;
-        session_.run(inputs_);
+        run_();
         end(clock.milliseconds());
       }
     } catch (...) {
@@ -56,8 +57,7 @@ class Load {
     progress_(latencies_.size(), options_.seconds ? 0 : static_cast<std::size_t>(options_.runs));
   }
 
-  runtime::Session& session_;
-  const runtime::Tensors& inputs_;
+  const std::function<void()>& run_;
   const LoadOptions& options_;
   const std::function<void(std::size_t, std::size_t)>& progress_;
   const Stopwatch clock_;
@@ -68,10 +68,21 @@ class Load {
   std::size_t begun_ = 0;
 };
 
-LoadResult run_streams(runtime::Session& session, const runtime::Tensors& inputs,
-                       const LoadOptions& options,
+/// The runs of each stream; the first run of this thread is made already.
+void warm_up(const std::function<void()>& run, const LoadOptions& options) {
+  const auto repeat = [&run](int runs) {
+    for (int i = 0; i < runs; ++i) run();
+  };
+  std::vector<std::future<void>> others;
+  for (int i = 1; i < options.streams; ++i)
+    others.push_back(std::async(std::launch::async, repeat, options.warmup));
+  repeat(options.warmup - 1);
+  for (std::future<void>& other : others) other.get();
+}
+
+LoadResult run_streams(const std::function<void()>& run, const LoadOptions& options,
                        const std::function<void(std::size_t, std::size_t)>& progress) {
-  Load load(session, inputs, options, progress);
+  Load load(run, options, progress);
   {
     std::vector<std::jthread> threads;
     for (int i = 1; i < options.streams; ++i) threads.emplace_back([&] { load.stream(); });
@@ -93,19 +104,13 @@ double LoadResult::mean() const {
 
 double LoadResult::percentile(double percent) const { return percentile_of(latencies, percent); }
 
-LoadResult measure_load(runtime::Session& session, const runtime::Tensors& inputs,
-                        const LoadOptions& options,
+LoadResult measure_load(const std::function<void()>& run, const LoadOptions& options,
                         const std::function<void(std::size_t done, std::size_t total)>& progress) {
   const Stopwatch first;
-  session.run(inputs);
+  run();
   const double first_ms = first.milliseconds();
-  if (options.warmup > 1) {  // each stream makes an arena of its own
-    LoadOptions warmup = options;
-    warmup.seconds.reset();
-    warmup.runs = (options.warmup - 1) * options.streams;
-    run_streams(session, inputs, warmup, [](std::size_t, std::size_t) {});
-  }
-  LoadResult result = run_streams(session, inputs, options, progress);
+  warm_up(run, options);
+  LoadResult result = run_streams(run, options, progress);
   result.first_ms = first_ms;
   return result;
 }

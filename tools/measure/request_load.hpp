@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency and throughput of a session under requests from one or several threads.
+// Latency and throughput of requests from one or several threads.
 #pragma once
 #include <functional>
 #include <optional>
 #include <vector>
-
-#include "runtime/session.hpp"
 
 namespace bertcl::tools {
 
@@ -13,7 +11,7 @@ struct LoadOptions {
   int streams = 1;                ///< threads, each with one request at a time
   int runs = 50;                  ///< of all streams together
   std::optional<double> seconds;  ///< in place of `runs`: as many as begin in that time
-  int warmup = 5;                 ///< runs before, the first one included
+  int warmup = 5;                 ///< of each stream before; one run is made in any case
 };
 
 struct LoadResult {
@@ -27,10 +25,9 @@ struct LoadResult {
   double percentile(double percent) const;
 };
 
-/// `progress` is told how many runs are done, of how many; 0 where that is open. What a run throws,
-/// this throws.
-LoadResult measure_load(runtime::Session& session, const runtime::Tensors& inputs,
-                        const LoadOptions& options,
+/// Calls `run` from all streams. `progress` is told how many runs are done, of how many; 0 where
+/// that is open. What a run throws, this throws.
+LoadResult measure_load(const std::function<void()>& run, const LoadOptions& options,
                         const std::function<void(std::size_t done, std::size_t total)>& progress);
 
 }  // namespace bertcl::tools
