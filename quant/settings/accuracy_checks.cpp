@@ -40,7 +40,8 @@ ExplicitOptions explicit_options(const CLI::App& command, const MarkedOptions& m
       .activations = first_asked(marked.of_activations),
       .adds = first_asked(marked.of_adds),
       .axes = command.count("--axis") > 0,
-      .enabled_modules = command.count("--enable-layer-module") > 0};
+      .enabled_modules = command.count("--enable-layer-module") > 0,
+      .recalibrated_weights = command.count("--recalibrate-weights") > 0};
 }
 
 void check_accuracy_options(const ExplicitOptions& asked, const Options& options,
@@ -90,6 +91,9 @@ void check_accuracy_options(const ExplicitOptions& asked, const Options& options
   if (job.dynamic && !asked.activations.empty())
     refuse(option_name(asked.activations),
            option_name("dynamic") + " quantizes only MatMuls, and activations at run time");
+  if (asked.recalibrated_weights && job.read_table.empty())
+    refuse(option_name("recalibrate-weights"),
+           "only a table has ranges of weights; see " + option_name("read-table"));
   const std::string reason = job.dynamic ? option_name("dynamic") + " takes no samples"
                              : !job.read_table.empty() ? "a table of ranges has no samples"
                                                        : "";

@@ -15,7 +15,7 @@ struct ExplicitOptions {
   std::string calibration = {};  ///< an option that only samples give an effect; "" for none
   std::string activations = {};  ///< one that needs Q/DQ of activations or their ranges
   std::string adds = {};         ///< one of the Adds
-  bool axes = false, enabled_modules = false;
+  bool axes = false, enabled_modules = false, recalibrated_weights = false;
 };
 
 /// What was asked for among the options of the command, of which some are marked.

@@ -153,10 +153,24 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
                                                 {"--symmetric-ranges"},
                                                 {"--minimum-range", "0.5"},
                                                 {"--dedicated-pairs"},
-                                                {"--adds", "all"}}) {
+                                                {"--adds", "all"},
+                                                {"--lower-case"},
+                                                {"--no-strip-accents"},
+                                                {"--recalibrate-weights"},
+                                                {"--task", "text"}}) {
     EXPECT_THAT(dynamic(asked),
                 AllOf(HasSubstr(asked[0]), HasSubstr(" has no effect here: --dynamic ")));
   }
+  for (const std::vector<std::string>& asked :
+       {std::vector<std::string>{"--lower-case"}, {"--no-strip-accents"}, {"--task", "text"}})
+    EXPECT_THAT(refusal(run_bertcl(joined({"quantize", kModel, "-o", path("q.onnx"), "--read-table",
+                                           write("t.json", "{}")},
+                                          asked))),
+                HasSubstr(asked[0] + " has no effect here: a table of ranges has no samples"));
+  std::filesystem::remove(path("t.json"));
+  EXPECT_THAT(refused({"--recalibrate-weights"}),
+              HasSubstr("--recalibrate-weights has no effect here: only a table has ranges of "
+                        "weights; see --read-table"));
   EXPECT_THAT(refused({"--weights-qdq", "--weight-rounding", "gptq"}),
               HasSubstr("--weight-rounding gptq has no effect here: weights written as float"));
   EXPECT_THAT(refused({"--add-channels"}), HasSubstr("no Add is quantized; see --residual"));

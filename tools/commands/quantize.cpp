@@ -327,6 +327,8 @@ void add_quantize(CLI::App& program, Action& action) {
       ->group("Integers");
   add_vocabulary_options(*command, options->vocabulary);
   command->get_option("--strip-accents")->group("Samples");
+  for (const char* name : {"--task", "--lower-case", "--strip-accents"})
+    options->marked.of_samples.push_back(command->get_option(name));
   quant::add_quantizer_options(*command, options->quantizer, options->marked);
   input_file(command->add_option("--overrides", options->overrides,
                                  "Scales, ranges and types of individual tensors: a JSON file "
