@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "ir/checked.hpp"
@@ -77,15 +78,17 @@ ValueMemory::~ValueMemory() {
   arenas_.bytes -= held_;
 }
 
-Error ValueMemory::exceeds_limit(const Layout& layout, std::int64_t others) const {
+Error ValueMemory::exceeds_limit(const Layout& layout, std::int64_t others,
+                                 std::string_view at_least) const {
   const auto largest = std::ranges::max_element(layout.bytes);
   const plan::Slot& slot = plan_.slots[largest - layout.bytes.begin()];
   return Error(
-      fmt::format("{} bytes of weights and {} of intermediate tensors exceed the limit of "
+      fmt::format("{} bytes of weights and {}{} of intermediate tensors exceed the limit of "
                   "{}; the largest intermediate is '{}' {} with {} bytes; use a smaller "
                   "batch or raise {}, up to what the device has",
-                  constant_bytes_, layout.arena_bytes + others, constant_bytes_ + max_bytes_,
-                  slot.name, ir::str(slot.type), *largest, option_name("max-memory")),
+                  constant_bytes_, at_least, layout.arena_bytes + others,
+                  constant_bytes_ + max_bytes_, slot.name, ir::str(slot.type), *largest,
+                  option_name("max-memory")),
       ErrorCode::out_of_memory);
 }
 
@@ -98,7 +101,7 @@ ValueMemory::Layout ValueMemory::layout_of(const ir::Bindings& sizes) const {
     layout.arena_bytes = std::max(layout.arena_bytes, values[i].bytes);
   }
   // One by one, so that their sum has 64 bits.
-  if (layout.arena_bytes > max_bytes_) throw exceeds_limit(layout, 0);
+  if (layout.arena_bytes > max_bytes_) throw exceeds_limit(layout, 0, "at least ");
   std::vector<plan::Lifetime> computed = values;
   for (const plan::Input& in : plan_.inputs) computed[in.slot].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);

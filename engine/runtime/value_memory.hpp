@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -69,7 +70,9 @@ class ValueMemory {
   };
   Layout layout_of(const ir::Bindings& sizes) const;
   std::size_t root(int slot) const { return static_cast<std::size_t>(plan_.slots[slot].root); }
-  Error exceeds_limit(const Layout& layout, std::int64_t others) const;
+  /// `at_least`: "", or words before the bytes if only the largest value is counted yet.
+  Error exceeds_limit(const Layout& layout, std::int64_t others,
+                      std::string_view at_least = "") const;
   void allocate();
   bool reserve(std::int64_t bytes);
   void count_held();

@@ -366,5 +366,18 @@ TEST_F(ProgramCacheTest, TwoProcessesBuildAtOnce) {
   EXPECT_TRUE(ProgramCache(select_device("cpu")).load(files()[0].stem().string(), "add"));
 }
 
+TEST_F(ProgramCacheTest, ARelativePathOfXdgIsIgnored) {
+  cache_.set("");
+  tests::ScopedVariable base("XDG_CACHE_HOME"), home("HOME");
+  home.set((folder_ / "home").string());
+  base.set("relative");
+  run(1);
+  EXPECT_FALSE(fs::exists("relative"));
+  EXPECT_TRUE(fs::exists(folder_ / "home" / ".cache" / "bertcl"));
+  base.set((folder_ / "xdg").string());
+  run(2);
+  EXPECT_TRUE(fs::exists(folder_ / "xdg" / "bertcl"));
+}
+
 }  // namespace
 }  // namespace bertcl::opencl

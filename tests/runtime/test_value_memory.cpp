@@ -2,6 +2,8 @@
 // Values in device memory: apart while they live, counted while they are held.
 #include "runtime/value_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -101,6 +103,15 @@ TEST_F(ValueMemories, AskOnceForWhatIsIdleAndAreRefusedThen) {
   EXPECT_ERROR(AllOf(HasSubstr("exceed the limit of " + std::to_string(limit)), HasSubstr("'c'")),
                memory.place(sizes(400)));
   memory.place(sizes(60));
+}
+
+TEST_F(ValueMemories, SayWhereTheyCountOneValueAlone) {
+  const std::int64_t weights = constant_bytes(plan_);
+  const std::int64_t all = ValueMemory(plan_, 0, arenas_).bytes(sizes(60));
+  ValueMemory little(plan_, weights + 1, arenas_), almost(plan_, weights + all - 1, arenas_);
+  EXPECT_ERROR(HasSubstr("bytes of weights and at least "), little.place(sizes(60)));
+  EXPECT_ERROR(HasSubstr(fmt::format("bytes of weights and {} of intermediate", all)),
+               almost.place(sizes(60)));
 }
 
 }  // namespace

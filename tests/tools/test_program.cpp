@@ -183,7 +183,8 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
               fmt::format("bertcl: --max-memory: '{}' is not a size such as 500M or 4G; "
                           "see bertcl bench --help\n",
                           text));
-  for (const char* text : {"99999999999999999999", "8388608T", "9223372036854775808"})
+  for (const char* text : {"99999999999999999999", "8388608T", "9223372036854775808",
+                           "99999999999G", "99999999999999999999999G", "0", "0M"})
     EXPECT_EQ(
         refused({"bench", "m.onnx", "--max-memory", text}),
         fmt::format("bertcl: --max-memory: '{}' is out of range; see bertcl bench --help\n", text));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 
 #include "program_runner.hpp"
 #include "tests/support/matchers.hpp"

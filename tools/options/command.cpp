@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <system_error>
 
 #include "tools/options/file_options.hpp"
@@ -15,20 +17,26 @@
 namespace bertcl::tools {
 namespace {
 
+/// Puts a size such as 4G in bytes; false if it is none, or one of more than 64 bits.
+bool put_in_bytes(std::string& text) {
+  try {
+    return CLI::AsSizeValue(false)(text).empty();
+  } catch (const CLI::ValidationError&) {  // its message lists 30 units
+    return false;
+  }
+}
+
 /// What is wrong with a size of memory; else it is put in bytes.
 std::string as_bytes(std::string& text) {
   const std::string given = text;
-  try {
-    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty() && text != "0") {
-      // Past the 64 bits of AsSizeValue it is their largest value.
-      std::int64_t bytes = 0;
-      const char* end = text.data() + text.size();
-      if (std::from_chars(text.data(), end, bytes).ec == std::errc{}) return "";
-      return fmt::format("'{}' is out of range", given);
-    }
-  } catch (const CLI::ValidationError&) {  // its message lists 30 units
-  }
-  return fmt::format("'{}' is not a size such as 500M or 4G", given);
+  std::string unit = "1" + text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
+  if (text.empty() || unit.size() > text.size() || !put_in_bytes(unit))
+    return fmt::format("'{}' is not a size such as 500M or 4G", given);
+  const bool fits = put_in_bytes(text);
+  std::int64_t bytes = 0;
+  const char* end = text.data() + text.size();
+  if (fits && std::from_chars(text.data(), end, bytes).ec == std::errc{} && bytes > 0) return "";
+  return fmt::format("'{}' is out of range", given);
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ fs::path choose_folder() {
   const std::string wanted = variable("BERTCL_CACHE");
   if (wanted == "off") return {};
   if (!wanted.empty()) return wanted;
-  if (const std::string base = variable("XDG_CACHE_HOME"); !base.empty())
-    return fs::path(base) / "bertcl";
+  // By the XDG Base Directory Specification relative paths are ignored.
+  if (const fs::path base = variable("XDG_CACHE_HOME"); base.is_absolute()) return base / "bertcl";
   if (const std::string home = variable("HOME"); !home.empty())
     return fs::path(home) / ".cache" / "bertcl";
   return {};
