@@ -163,8 +163,7 @@ ir::Value* Importer::optional_lookup(const std::string& name, const std::string&
 }
 ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
   if (ir::Value* value = optional_lookup(name, user)) return value;
-  fail(
-      fmt::format("{} reads '{}', an operand that the call of a local function omits", user, name));
+  fail(fmt::format("{} reads '{}', which the call of the local function omits", user, name));
 }
 void Importer::define(const std::string& name, ir::Value* value) {
   if (!scopes_.back().emplace(name, value).second)
@@ -359,7 +358,7 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
     scope[function.input(i)] = given ? optional_lookup(node.input(i), describe(node)) : nullptr;
   }
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) used_.insert(function.output(i));
+    if (is_used(node.output(i))) used_.insert(function.output(i));
   const std::size_t floor = std::exchange(scope_floor_, scopes_.size());
   scopes_.push_back(std::move(scope));
   Opsets opsets = opsets_;
@@ -370,7 +369,7 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   for (const auto& inner : function.node()) import_node(with_attributes(inner, node, defaults));
   std::vector<std::pair<std::string, ir::Value*>> results;
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty())
+    if (is_used(node.output(i)))
       results.emplace_back(node.output(i), lookup(function.output(i), describe(node)));
   opsets.swap(opsets_);
   scopes_.pop_back();

@@ -49,8 +49,8 @@ bool bert_has_one_size(const Inputs& inputs, int axis) {
   return !several || sizes.size() <= 1;
 }
 
-/// A symbol for each name that the file gives to an extent; numbered where the characters that
-/// symbols have do not tell two names apart.
+/// A symbol of its own for each name of an extent in the file; names that give the same symbol
+/// ("n + 1", "n - 1") are numbered.
 class SizeNames {
  public:
   void rename(const std::string& name, const std::string& symbol) {

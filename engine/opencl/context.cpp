@@ -66,6 +66,7 @@ void Context::store_programs(double seconds) {
 }
 
 std::shared_ptr<Context> Context::create(const std::string& selector) {
+  refuse_fork();  // before the driver is asked for devices
   check_disabled_capabilities();
   check_kernel_folder();
   auto state = std::make_unique<State>();

@@ -24,7 +24,8 @@ struct Options {
   ir::Limits limits = {};
   Precision precision = {};
   /// Results for padding are not read. If false, they match the ONNX graph, at extra cost where its
-  /// mask hides the rows of padding as well as the keys.
+  /// mask hides the rows of padding as well as the keys; rows of padding that have no key in their
+  /// window are 0 nevertheless.
   bool drop_padding = true;
 };
 

@@ -8,7 +8,8 @@ namespace bertcl::passes {
 /// True if no element is below zero, whatever the inputs of the graph are; NaN aside.
 bool is_nonnegative(const ir::Value* value);
 
-/// True if all elements are above zero, likewise: a quotient by them is finite.
+/// True if all elements are above zero, likewise and underflow aside, so that a quotient by them is
+/// finite.
 bool is_positive(const ir::Value* value);
 
 }  // namespace bertcl::passes

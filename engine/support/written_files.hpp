@@ -11,8 +11,8 @@
 
 namespace bertcl {
 
-/// Files under temporary names, which commit() renames. Unless keep() is called then, they go
-/// again, and the files that they replaced come back.
+/// Files under temporary names, which commit() renames. Unless keep() is called after it, the
+/// destructor removes them and restores the files that they replaced.
 class WrittenFiles {
  public:
   WrittenFiles() = default;
@@ -49,11 +49,12 @@ class WrittenFiles {
       if (std::filesystem::exists(made.path(), ignored)) {
         replaced.emplace(made.path());
         std::filesystem::create_hard_link(made.path(), replaced->temporary(), ignored);
+        if (ignored) std::filesystem::copy_file(made.path(), replaced->temporary(), ignored);
       }
       made.commit();
       committed = true;
     }
-    /// Where the file system has no hard links, what was replaced is lost, and the new file stays.
+    /// Where neither a link nor a copy of the replaced file could be made, the new file stays.
     void take_back() noexcept {
       std::error_code ignored;
       if (!committed) return;

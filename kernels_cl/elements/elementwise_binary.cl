@@ -50,7 +50,7 @@ float apply_f32(float a, float b, int op) {
     case OP_MUL: return a * b;
     case OP_DIV: return a / b;
     case OP_POW:  // the library call is slow; these exponents are those of LayerNorm and GELU
-      if (b == 0.5f) return a == -INFINITY ? INFINITY : sqrt(a);
+      if (b == 0.5f) return a == -INFINITY ? INFINITY : sqrt(a);  // as pow(), not NaN
       return b == 2.0f ? a * a : b == 3.0f ? a * a * a : pow(a, b);
     case OP_MIN: return a < b || isnan(a) ? a : b;
     case OP_MAX: return a > b || isnan(a) ? a : b;

@@ -112,7 +112,7 @@ TEST(Functions, NamesInsideAreTheirOwn) {
   }
 }
 
-/// y of local::F(calls), which passes the operands on to local::G.
+/// The graph of y = local::F(operands), which passes them on to local::G.
 std::string inlined(const std::string& operands) {
   auto model = model_of(17, "node { domain: 'local' op_type: 'F' output: 'y' " + operands +
                                 " } output { name: 'y' }");
@@ -153,6 +153,23 @@ TEST(Functions, TheirResultsMayBeOptionalInside) {
         model.add_functions()));
     EXPECT_EQ(read(model).outputs()[0].value->producer->op, "ReduceMean");
   }
+}
+
+TEST(Functions, ResultsThatNobodyReadsAreNotAskedFor) {
+  auto model = model_of(17,
+                        "node { domain: 'local' op_type: 'F' input: 'x' output: 'y' output: 'm' "
+                        "} output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2", "4"});
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "name: 'F' domain: 'local' input: 'X' output: 'Y' output: 'M' "
+      "opset_import { version: 17 } "
+      "node { op_type: 'Constant' output: 'G' attribute { name: 'value_floats' type: FLOATS"
+      " floats: [1, 1, 1, 1] } }"
+      "node { op_type: 'LayerNormalization' input: 'X' input: 'G' output: 'Y' output: 'M' }",
+      model.add_functions()));
+  EXPECT_EQ(read(model).outputs()[0].value->producer->op, "LayerNormalization");
+  model.mutable_graph()->add_output()->set_name("m");
+  EXPECT_ERROR(HasSubstr("Mean and InvStdDev are not supported"), read(model));
 }
 
 }  // namespace

@@ -288,8 +288,9 @@ TEST(CausalAttention, RowsWithoutKeysInAWindowAreNotRead) {
   const auto read = [&](const std::string& mean) {
     return replaced(windowed, "  return %y", mean + "  return %z");
   };
-  EXPECT_UNCHANGED(find_attention(),
-                   read("  %z: f32[batch, 8] = ReduceMean(%y) {axes = [1], keepdims = 0}\n"));
+  for (const bool drop_padding : {true, false})
+    EXPECT_UNCHANGED(find_attention(drop_padding),
+                     read("  %z: f32[batch, 8] = ReduceMean(%y) {axes = [1], keepdims = 0}\n"));
   EXPECT_THAT(after(find_attention(), read(R"(  %f: f32[batch, seq] = Cast(%m) {to = "f32"}
   %column: f32[batch, seq, 1] = Unsqueeze(%f) {axes = [2]}
   %real: f32[batch, seq, 8] = Mul(%y, %column)

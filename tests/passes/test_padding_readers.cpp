@@ -234,7 +234,7 @@ TEST(PaddingReaders, FactorsThatAreZeroHide) {
 }
 
 TEST(PaddingReaders, NothingHidesWhatMayBeInfiniteOrNaN) {
-  // Padding is 0, and its quotients 0 / 0, which times 0 is no 0.
+  // Rows of padding are 0: 0 / 0 is NaN, and NaN times 0 is not 0.
   const auto reader = [](const std::string& lines, const std::string& last) {
     return reader_under_mask(
         "%a: f32[batch, seq, 8] = Abs(%x)\n  %u: f32[batch, seq, 8] = " + lines + "\n" + last);

@@ -179,7 +179,7 @@ TEST(GenericOps, CastToBf16RoundsHalfToEven) {
   EXPECT_TRUE(std::isinf(values[5]));
 }
 
-// As the first token of a batch without tokens.
+// As pow() and ONNX Runtime; the square root is NaN.
 TEST(GenericOps, APowerOfMinusInfinityIsNoRoot) {
   Session session = Session::compile(ir::parse(R"(graph g(%x: f32[n]) {
   const %half: f32[] = 0.5
@@ -190,6 +190,7 @@ TEST(GenericOps, APowerOfMinusInfinityIsNoRoot) {
   EXPECT_THAT(found.at("y").to_doubles(), ElementsAre(INFINITY, INFINITY, 2));
 }
 
+// As the first token of a batch without tokens.
 TEST(GenericOps, NothingIsReadOfAnEmptyAxis) {
   for (const char* node : {"%y: f32[2] = Gather(%x, %i) {axis = 0}",
                            "%y: f32[1, 2] = GatherElements(%x, %ii) {axis = 0}",

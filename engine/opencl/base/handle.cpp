@@ -11,7 +11,7 @@ namespace {
 /// In a forked child the object stays: its release would wait for a lock of the driver that a
 /// thread of the parent held at the fork.
 template <auto kRelease>
-auto release = [](auto* object) {
+constexpr auto release = [](auto* object) {
   if (!process_was_forked()) kRelease(object);
 };
 

@@ -44,9 +44,10 @@
 // (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
 // alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
 // padding are kept, or an operator mixes them with others without the mask, attention under such a
-// mask stays as it is. So does attention in a window whose rows of padding are mixed with others,
-// for the farthest of them have no keys, and causal attention where nothing but the mask says what
-// is padding: the rows of such a file are not known to be tokens.
+// mask stays as it is. So does attention in a window whose rows of padding are mixed with others:
+// rows farther than the window from the last token have no keys, and get 0 where files give a mean.
+// So does causal attention where nothing but the mask says what is padding: the rows of such a file
+// are not known to be tokens.
 //
 // Heads of k and v that are repeated for several heads of q each (Reshape, Expand, Reshape) are
 // read where they are: {key_heads}.
@@ -324,7 +325,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
   if (key_mask && f.terms.span.causal && !takes_ids(g, key_mask->input)) return false;
   const bool masks_rows = key_mask && key_mask->masks_rows;
   if (masks_rows && !common.drop_padding) return false;
-  if (masks_rows || (key_mask && f.terms.span.window != 0 && common.drop_padding)) {
+  if (masks_rows || (key_mask && f.terms.span.window != 0)) {
     if (!common.padding_is_read) common.padding_is_read = is_padding_read(g, *key_mask);
     if (*common.padding_is_read) return false;
   }
