@@ -16,10 +16,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "serve/json_text.hpp"
 #include "text/base/unicode.hpp"
@@ -60,7 +63,7 @@ std::string now() {
                      ms.count() % 1000);
 }
 
-/// One thread, which leaves all signals to others.
+/// One thread, with all signals blocked.
 std::shared_ptr<spdlog::details::thread_pool> writer_thread() {
   constexpr std::size_t kWaitingLines = 4096;
   sigset_t all, before;
@@ -69,6 +72,14 @@ std::shared_ptr<spdlog::details::thread_pool> writer_thread() {
   const auto restore = [](const sigset_t* mask) { pthread_sigmask(SIG_SETMASK, mask, nullptr); };
   const std::unique_ptr<const sigset_t, decltype(restore)> masked(&before, restore);
   return std::make_shared<spdlog::details::thread_pool>(kWaitingLines, 1);
+}
+
+/// The writer is blocked in write(), and joining it would block, too: it is left running.
+void leave_running(std::shared_ptr<spdlog::details::thread_pool> writer) {
+  static std::mutex mutex;
+  static auto& blocked = *new std::vector<std::shared_ptr<spdlog::details::thread_pool>>;
+  const std::lock_guard lock(mutex);
+  blocked.push_back(std::move(writer));
 }
 
 }  // namespace
@@ -109,7 +120,7 @@ std::string log_text(const AccessLogEntry& answered) {
   return line;
 }
 
-/// Without stdio, whose lock a thread would hold at the program's end while nobody reads.
+/// Writes without stdio: a thread blocked in it would hold the lock that exit() waits for.
 class RequestLog::FileSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   explicit FileSink(int file) : file_(file) {}
@@ -157,8 +168,7 @@ RequestLog::RequestLog(bool json, std::string level, int file)
 
 RequestLog::~RequestLog() {
   drain();
-  // The thread waits for a reader, and who ends it would wait for it.
-  if (!impl_->all_written()) new std::shared_ptr(impl_->writer);
+  if (!impl_->all_written()) leave_running(impl_->writer);
 }
 
 void RequestLog::drain() {

@@ -10,8 +10,8 @@
 
 namespace bertcl::serve {
 
-/// Any thread may call it, and none waits for who reads the log: a thread of its own writes the
-/// lines, in order. Of more than 4,096 that wait the oldest are dropped.
+/// Any thread may call it without waiting for a slow reader: one thread writes the lines, in order.
+/// If more than 4,096 wait, the oldest are dropped.
 class RequestLog {
  public:
   /// `level`: "all", "requests" (no answers of health and metrics), "errors" (requests that
