@@ -104,7 +104,7 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
 bool holds_movie_reviews(const std::filesystem::path& path) {
   std::error_code none;
   if (path.extension() == ".zip" || std::filesystem::is_directory(path, none)) return true;
-  // What is read of a pipe is gone.
+  // Peeking would consume the first bytes of a pipe.
   if (path == "-" || !std::filesystem::is_regular_file(path, none)) return false;
   char begin[4] = {};
   std::ifstream file(path, std::ios::binary);

@@ -37,7 +37,6 @@ QuantizeOptions quick() {
 class LargestFile {
  public:
   explicit LargestFile(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before_);
     const rlimit limit = {bytes, before_.rlim_max};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -46,12 +45,18 @@ class LargestFile {
   LargestFile& operator=(const LargestFile&) = delete;
   ~LargestFile() {
     setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, SIG_DFL);
+    std::signal(SIGXFSZ, handler_);
   }
 
  private:
+  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before_{};
 };
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class ApiQuantize : public testing::Test {
  protected:
@@ -126,8 +131,8 @@ TEST_F(ApiQuantize, FilesThatWereThereStayWhereTheTableFails) {
   };
   EXPECT_ERROR(HasSubstr("cannot write"),
                quantize(tests::model, folder_ / "q.onnx", samples, options, folder_in_its_place));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx.data"));
+  EXPECT_EQ(content_of(folder_ / "q.onnx"), "an older model");
+  EXPECT_EQ(content_of(folder_ / "q.onnx.data"), "weights of another model");
 }
 
 TEST_F(ApiQuantize, WithoutItsModelTheFilesBesideItStay) {
@@ -139,8 +144,7 @@ TEST_F(ApiQuantize, WithoutItsModelTheFilesBesideItStay) {
   folder_.write("ranges.json", "of an older model");
   const auto expect_old_files = [&] {
     for (const char* name : {"vocab.txt", "ranges.json"}) {
-      std::ifstream file(folder_ / name);
-      const std::string content{std::istreambuf_iterator<char>(file), {}};
+      const std::string content = content_of(folder_ / name);
       EXPECT_TRUE(content == "of an older model") << name << " has " << content.size() << " bytes";
     }
     std::filesystem::directory_iterator files(folder_.path());
