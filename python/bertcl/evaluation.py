@@ -92,12 +92,15 @@ def _path_of(model):
 
 def _load_tokenizers(vocab, paths):
     """That of each model, by `vocab`, or else the files beside it, or the first model that has them."""
+    if vocab:
+        return [load_tokenizer(vocab, paths)] * len(paths)
+    # A model may be a folder; in memory it is "".
+    folders = [path if not path or os.path.isdir(path) else os.path.dirname(path) or "." for path in paths]
     made = {}
-    for path in paths:
-        folder = os.path.dirname(path)
+    for path, folder in zip(paths, folders):
         if folder not in made:
             made[folder] = load_tokenizer(vocab, [path, *paths])
-    return [made[os.path.dirname(path)] for path in paths]
+    return [made[folder] for folder in folders]
 
 
 def _scores(model, tokenizer, task, data, draw, options):

@@ -35,7 +35,7 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
     check_counts({"samples"}, 0, options, 2**63 - 1)
     check_counts({"max_seq_length", "max_query_length"}, 1, options)
     for name in "op_types", "places":
-        if options.get(name) == []:  # an empty option of the program, which refuses it
+        if options.get(name) == []:  # the program would get an empty option, which it refuses
             raise _bertcl.Error(f"'{name}' is empty; name one or more, or leave it out for the default")
     model, output = file_name(model=model), file_name(output=output)
     if data is not None:

@@ -89,12 +89,14 @@ class EvaluationTest(Scratch):
         data = self.squad()
 
         def tokens(*models, **options):
-            return [model["tokens"] for model in bertcl.evaluate(*models, data=data, progress=False, **options)["models"]]
+            report = bertcl.evaluate(*models, data=data, progress=False, **options)
+            return [model["tokens"] for model in report["models"]]
 
         with self.without_program():
             alone = [tokens(model)[0] for model in models]
             self.assertNotEqual(*alone)
             self.assertEqual(tokens(*models), alone)
+            self.assertEqual(tokens(*(model.parent for model in models)), alone, "folders beside one another")
             self.assertEqual(tokens(*map(bertcl.Session, models)), alone)
             self.assertEqual(tokens(bertcl.Session(MODEL.read_bytes()), models[1]), [alone[1]] * 2)
         self.assertEqual(tokens(models[0], compare=models[1]), alone)
