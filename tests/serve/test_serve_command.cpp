@@ -123,11 +123,15 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
     EXPECT_THAT(with_text(text), HasSubstr("bad.toml: max-queue: ")) << text;
   EXPECT_THAT(with_text("models = [\"a=x\"]\nkeep-alive = 3\nmodel = \"b=x\"\n"),
               HasSubstr("bad.toml: model: given more than once"));
+  EXPECT_THAT(with_text("json-logs = true\njson-logs = false\n"),
+              HasSubstr("bad.toml: json-logs: given more than once"));
   for (const std::string text : {"port = 0\n[serve]\nmax-queue = 5\n", "serve.max-queue = 5\n"})
-    EXPECT_THAT(with_text(text), HasSubstr("bad.toml: serve: sections are not supported")) << text;
+    EXPECT_THAT(with_text(text),
+                HasSubstr("bad.toml: serve: sections are not supported; move its options"))
+        << text;
   for (const std::string key : {"help", "config"})
     EXPECT_THAT(with_text(key + " = true\n"),
-                HasSubstr("bad.toml: " + key + ": only the command line may have it"));
+                HasSubstr("bad.toml: " + key + ": allowed only on the command line"));
   // Were the file passed over, a model that is not there would end the program.
   const auto with_file = [&](const std::string& file) {
     return refusal(run_bertcl({"serve", path("none.onnx"), "--config", file}));

@@ -256,7 +256,7 @@ TEST_F(RunTest, OutputsAreArraysOfAnNpz) {
   npz::save(path("x.npz"), inputs({1, 5}));
   const std::string texts = write("t.txt", "Who?\n");
   for (const char* name : {"y.npy", "y.safetensors", "y", "y.npz.bak"}) {
-    const std::string refusal = "--outputs: " + path(name) + ": the arrays are written as .npz";
+    const std::string refusal = "--outputs: " + path(name) + ": must end in .npz";
     expect_refused({"run", kModel, "--inputs", path("x.npz"), "--outputs", path(name)}, {refusal});
     expect_refused({"run", kModel, texts, "--outputs", path(name)}, {refusal});
   }

@@ -248,6 +248,8 @@ TEST_F(OpChoiceTest, WhatIsReadTwiceIsNoPipe) {
     expect_refused(arguments(pipe, {"--max-drop", "1000"}), {"--data: " + twice}, {}, texts);
     expect_refused(arguments(data, {"--max-drop", "1000", "--labels", pipe}),
                    {"--labels: " + twice}, {}, texts);
+    expect_refused(arguments(pipe, {"--max-drop", "1000", "--drop-data", pipe}),
+                   {"--data: " + twice}, {}, texts);
   }
   succeeded(run_bertcl(arguments("-", {}), {}, texts));
   const Pipe once(texts);

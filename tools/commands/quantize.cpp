@@ -2,6 +2,7 @@
 // bertcl quantize: calibrate a float model on questions and write it with Q/DQ.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -220,6 +221,13 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
 /// Refuses pipes and standard input where what they hold is read again to measure the score.
 void check_read_twice(const QuantizeOptions& options) {
   if (!options.ops.max_drop) return;
+  const auto same = [](const std::string& one, const std::string& other) {
+    struct stat a, b;
+    const auto find = [](const std::string& path, struct stat& found) {
+      return ::stat(path == "-" ? "/dev/stdin" : path.c_str(), &found) == 0;
+    };
+    return find(one, a) && find(other, b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  };
   const auto check = [](const char* option, const std::string& path) {
     std::error_code ignored;
     const std::filesystem::file_status status = std::filesystem::status(path, ignored);
@@ -227,7 +235,10 @@ void check_read_twice(const QuantizeOptions& options) {
                         !std::filesystem::is_regular_file(status)))
       fail("{}: {} is read twice with --max-drop; name a file", option, path);
   };
-  if (options.ops.drop_data.empty() && !options.task.is_squad()) check("--data", options.task.data);
+  const bool read_again = options.ops.drop_data.empty()
+                              ? !options.task.is_squad()
+                              : same(options.task.data, options.ops.drop_data);
+  if (read_again) check("--data", options.task.data);
   check("--labels", options.task.labels);
 }
 

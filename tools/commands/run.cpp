@@ -97,8 +97,7 @@ void add_run(CLI::App& program, Action& action) {
   command->callback([options, &action] {
     action = [options] {
       if (!options->outputs.empty() && !has_ending(options->outputs, ".npz"))
-        fail("--outputs: {}: the arrays are written as .npz; give the file that ending",
-             options->outputs);
+        fail("--outputs: {}: must end in .npz, the only format that is written", options->outputs);
       return options->inputs.empty() ? run_texts(*options) : run_tensors(*options);
     };
   });

@@ -51,17 +51,19 @@ void read_config_file(CLI::App& command, const std::string& path) {
     if (option->count() > 0) of_command_line.insert(option);
   for (const CLI::ConfigItem& item : items) {
     if (!item.parents.empty())
-      fail("{}: {}: sections are not supported; write options as port = 8081", path,
-           item.parents.front());
+      fail("{}: {}: sections are not supported; move its options to the top level, as port = 8081",
+           path, item.parents.front());
     CLI::Option* option = find_option(command, item.name, path);
-    if (option == command.get_help_ptr() || option == command.get_option("--config"))
-      fail("{}: {}: only the command line may have it", path, item.name);
+    if (option == command.get_help_ptr() || option == command.get_option_no_throw("--config"))
+      fail("{}: {}: allowed only on the command line", path, item.name);
     if (!of_file.insert(option).second)
       fail("{}: {}: given more than once{}", path, item.name,
            option->get_items_expected_max() > 1 ? "; write one list: [\"A\", \"B\"]" : "");
     if (of_command_line.contains(option)) continue;  // the command line goes first
     try {
       if (option->get_items_expected_max() == 0) {  // a flag
+        // CLI11 makes one item of equal keys that follow one another.
+        if (item.inputs.size() > 1) fail("{}: {}: given more than once", path, item.name);
         option->add_result(
             option->get_flag_value(item.name, item.inputs.empty() ? "true" : item.inputs.front()));
       } else {
