@@ -3,11 +3,16 @@
 #include "tools/measure/request_load.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <future>
+#include <iterator>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "support/stopwatch.hpp"
 #include "tools/measure/percentile.hpp"
@@ -68,14 +73,23 @@ class Load {
   std::size_t begun_ = 0;
 };
 
-/// The runs of each stream; the first run of this thread is made already.
+/// The runs of each stream; the first run of this thread is made already. Streams begin together:
+/// the request of one that was over before another began would serve both.
 void warm_up(const std::function<void()>& run, const LoadOptions& options) {
-  const auto repeat = [&run](int runs) {
+  std::latch start(options.streams);
+  const auto repeat = [&](int runs) {
+    start.arrive_and_wait();
     for (int i = 0; i < runs; ++i) run();
   };
   std::vector<std::future<void>> others;
-  for (int i = 1; i < options.streams; ++i)
-    others.push_back(std::async(std::launch::async, repeat, options.warmup));
+  others.reserve(static_cast<std::size_t>(options.streams));
+  try {
+    for (int i = 1; i < options.streams; ++i)
+      others.push_back(std::async(std::launch::async, repeat, options.warmup));
+  } catch (...) {  // no more threads: those that are there would wait for the others
+    start.count_down(options.streams - std::ssize(others));
+    throw;
+  }
   repeat(options.warmup - 1);
   for (std::future<void>& other : others) other.get();
 }
