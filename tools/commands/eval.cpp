@@ -115,6 +115,13 @@ struct TextFiles {
 /// A model without a tokenizer takes that of the first that has one.
 std::vector<TextFiles> read_text_files(const EvalOptions& options,
                                        const std::vector<std::filesystem::path>& models) {
+  const auto load = [&](const std::vector<std::filesystem::path>& owners) {
+    return std::make_shared<const text::Tokenizer>(
+        options.task.is_squad() ? load_squad_tokenizer(options.vocabulary, owners)
+                                : load_tokenizer(options.vocabulary, owners));
+  };
+  std::shared_ptr<const text::Tokenizer> of_all;
+  if (!options.vocabulary.vocabulary.empty()) of_all = load(models);
   std::map<std::filesystem::path, TextFiles> folders;
   std::vector<TextFiles> all;
   for (const std::filesystem::path& model : models) {
@@ -122,9 +129,7 @@ std::vector<TextFiles> read_text_files(const EvalOptions& options,
     if (!files.tokenizer) {
       std::vector<std::filesystem::path> owners = {model};
       std::ranges::remove_copy(models, std::back_inserter(owners), model);
-      files.tokenizer = std::make_shared<const text::Tokenizer>(
-          options.task.is_squad() ? load_squad_tokenizer(options.vocabulary, owners)
-                                  : load_tokenizer(options.vocabulary, owners));
+      files.tokenizer = of_all ? of_all : load(owners);
       if (options.task.name == kRetrieval || options.task.name == kSimilarity)
         files.embedding = tasks::read_embedding_files(model);
       if (!embeds(options, files.embedding)) {
@@ -137,20 +142,28 @@ std::vector<TextFiles> read_text_files(const EvalOptions& options,
   return all;
 }
 
+/// The model whose prompts all take: the first with such files, else the first.
+std::size_t owner_of_prompts(const std::vector<TextFiles>& files) {
+  const auto found = std::ranges::find_if(
+      files, [](const TextFiles& own) { return !own.embedding.folder.empty(); });
+  return found == files.end() ? 0 : static_cast<std::size_t>(found - files.begin());
+}
+
 /// Throws Error where models would have to share what the files beside them give differently.
 void check_shared(const EvalOptions& options, const std::vector<std::filesystem::path>& models,
                   const std::vector<TextFiles>& files) {
-  const auto refuse = [&](std::size_t model, std::string_view what) {
-    fail("{} and {} have different {}; evaluate them separately", models[0].string(),
+  const auto refuse = [&](std::size_t first, std::size_t model, std::string_view what) {
+    fail("{} and {} have different {}; evaluate them separately", models[first].string(),
          models[model].string(), what);
   };
+  const std::size_t owner = owner_of_prompts(files);
   for (std::size_t i = 1; i < models.size(); ++i) {
     if (options.task.name == kFillMask &&
         files[i].tokenizer->tokens_from(0) != files[0].tokenizer->tokens_from(0))
-      refuse(i, "vocabularies, of which tokens are hidden");
+      refuse(0, i, "vocabularies, but the same tokens are hidden for all models");
     if (options.task.name == kRetrieval && !files[i].embedding.folder.empty() &&
-        files[i].embedding.retrieval_prompts() != files[0].embedding.retrieval_prompts())
-      refuse(i, "prompts in config_sentence_transformers.json");
+        files[i].embedding.retrieval_prompts() != files[owner].embedding.retrieval_prompts())
+      refuse(owner, i, "prompts in config_sentence_transformers.json");
   }
 }
 
@@ -163,7 +176,7 @@ int run_eval(EvalOptions& options) {
   check_shared(options, paths, files);
   options.task.embeds = embeds(options, files[0].embedding);
   if (options.task.name == kRetrieval)
-    options.task.prompts = files[0].embedding.retrieval_prompts();
+    options.task.prompts = files[owner_of_prompts(files)].embedding.retrieval_prompts();
   const EvalData data =
       options.task.is_squad()
           ? load_questions(options)
