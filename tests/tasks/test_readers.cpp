@@ -2,7 +2,6 @@
 // Data files of the tasks: what is read, what is refused.
 #include "tasks/data/readers.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,21 +112,17 @@ TEST(ReadClassified, TextsKnowTheirLines) {
       ElementsAre(1, 3));
 }
 
-// What is taken from a pipe to look at it is gone.
+// What is taken from a pipe to look at it is gone. Any pipe holds the 4 KiB of a page.
 TEST(ReadClassified, APipeIsReadFromItsBeginning) {
   std::string lines;
-  for (int i = 0; i < 2000; ++i) lines += "good\t" + std::to_string(i % 2) + "\n";
+  for (int i = 0; i < 500; ++i) lines += "good\t" + std::to_string(i % 2) + "\n";
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  if (::fcntl(pipe[1], F_SETPIPE_SZ, 1 << 16) < 0) {
-    for (const int end : pipe) ::close(end);
-    GTEST_SKIP() << "the pipe is too small to be filled before it is read";
-  }
   ASSERT_EQ(::write(pipe[1], lines.data(), lines.size()), std::ssize(lines));
   ::close(pipe[1]);
   const auto task = load_task({kClassify, "/proc/self/fd/" + std::to_string(pipe[0])}, 0);
   ::close(pipe[0]);
-  EXPECT_EQ(task->size(), 2000u);
+  EXPECT_EQ(task->size(), 500u);
   EXPECT_EQ(task->unit(), "texts");
 }
 
