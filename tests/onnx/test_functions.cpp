@@ -157,8 +157,8 @@ TEST(Functions, TheirResultsMayBeOptionalInside) {
 
 TEST(Functions, ResultsThatNobodyReadsAreNotAskedFor) {
   auto model = model_of(17,
-                        "node { domain: 'local' op_type: 'F' input: 'x' output: 'y' output: 'm' "
-                        "} output { name: 'y' }");
+                        "node { domain: 'local' op_type: 'F' input: 'x' output: 'y' output: 'm' }"
+                        "output { name: 'y' }");
   tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2", "4"});
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "name: 'F' domain: 'local' input: 'X' output: 'Y' output: 'M' "

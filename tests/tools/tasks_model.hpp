@@ -11,6 +11,15 @@
 
 namespace bertcl::tests {
 
+/// SQuAD of three questions about two contexts.
+inline const std::string kTwoContexts =
+    R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [
+    {"context": "Oslo lies in Norway.", "qas": [
+      {"id": "x", "question": "Where is Oslo?", "answers": [{"text": "Norway", "answer_start": 13}]},
+      {"id": "y", "question": "What lies in Norway?", "answers": [{"text": "Oslo", "answer_start": 0}]}]},
+    {"context": "A cat sleeps on the mat.", "qas": [
+      {"id": "z", "question": "Who sleeps?", "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})";
+
 /// TinyBert with three more outputs: [batch, seq, 2] for tags, [batch, 2] for classes, [batch, 1]
 /// for the score of two texts; classes and score are read at the first token.
 inline std::string model_of_tasks(int vocabulary = 30522) {

@@ -16,13 +16,6 @@ namespace {
 
 using tests::expect_refused, tests::joined, tests::run_bertcl;
 
-const std::string kTwoContexts = R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [
-    {"context": "Oslo lies in Norway.", "qas": [
-      {"id": "x", "question": "Where is Oslo?", "answers": [{"text": "Norway", "answer_start": 13}]},
-      {"id": "y", "question": "What lies in Norway?", "answers": [{"text": "Oslo", "answer_start": 0}]}]},
-    {"context": "A cat sleeps on the mat.", "qas": [
-      {"id": "z", "question": "Who sleeps?", "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})";
-
 class SeveralModelsTest : public tests::FolderTest {
  protected:
   /// A model in a folder of its own, with files beside it.
@@ -56,7 +49,7 @@ TEST_F(SeveralModelsTest, EachReadsTextsByTheFilesBesideIt) {
                       {"modules.json", modules_},
                       {"1_Pooling/config.json", mean_}});
   const std::string bare = model("bare", {});
-  const std::string squad = write("d.json", kTwoContexts);
+  const std::string squad = write("d.json", tests::kTwoContexts);
   std::string many;
   for (int i = 0; i < 8; ++i) many += "Oslo lies in Norway. ";
   const std::string texts = write("d.tsv", many + "\ta\nA cat\tb\n");
@@ -93,7 +86,7 @@ TEST_F(SeveralModelsTest, WhatTheyWouldHaveToShareIsRefusedWhereItDiffers) {
   };
   const std::string one = with_prompt("one", "query: "), other = with_prompt("other", "ask: ");
   const std::vector<std::string> retrieval = {"--task", "retrieval", "--data",
-                                              write("d.json", kTwoContexts)};
+                                              write("d.json", tests::kTwoContexts)};
   expect_refused(joined({"eval", one, other}, retrieval),
                  {one + " and " + other +
                   " have different prompts in config_sentence_"

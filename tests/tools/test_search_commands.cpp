@@ -16,17 +16,10 @@ using tests::expect_refused, tests::joined, tests::refusal, tests::run_bertcl;
 
 using SearchTest = tests::FolderTest;
 
-const std::string kSquad = R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [
-    {"context": "Oslo lies in Norway.", "qas": [
-      {"id": "x", "question": "Where is Oslo?", "answers": [{"text": "Norway", "answer_start": 13}]},
-      {"id": "y", "question": "What lies in Norway?", "answers": [{"text": "Oslo", "answer_start": 0}]}]},
-    {"context": "A cat sleeps on the mat.", "qas": [
-      {"id": "z", "question": "Who sleeps?", "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})";
-
 TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
   write_pooling(R"({"pooling_mode": "mean"})");
   const std::string model = write("m.onnx", tests::model_of_tasks()),
-                    data = write("d.json", kSquad);
+                    data = write("d.json", tests::kTwoContexts);
   const auto eval = [&](const std::string& task, std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"eval", model, "--task", task, "--data", data, "--vocab",
                                tests::kVocabulary, "--force"});
@@ -80,7 +73,7 @@ TEST_F(SearchTest, AnyTextsCalibrate) {
                                           R"({"text": "four"})"
                                           "\n")));
   EXPECT_THAT(pairs.out, HasSubstr("on 2 texts (9 tokens)"));
-  const auto contexts = succeeded(quantize(write("d.json", kSquad)));
+  const auto contexts = succeeded(quantize(write("d.json", tests::kTwoContexts)));
   EXPECT_THAT(contexts.out, HasSubstr("on 2 texts ("));
   for (const char* empty : {"", "\n \n", "{\"text\": \" \"}\n"})
     expect_refused(quantize(write("e.txt", empty)), {"e.txt: contains no text"});
