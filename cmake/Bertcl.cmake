@@ -17,7 +17,9 @@ endif()
 add_library(bertcl_settings INTERFACE)
 target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion
   # GCC 12 warns of std::string operator+ (bug 105329), and spends a tenth of its time collecting garbage (GCC 12.2)
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict --param=ggc-min-heapsize=500000>)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict --param=ggc-min-heapsize=500000>
+  # The macros of GoogleTest hold __FILE__: without the folder, ccache finds in one clone what another has compiled.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 option(BERTCL_WERROR "Treat warnings as errors" OFF)  # tools/build sets it: compilers of tomorrow warn of more
 if(BERTCL_WERROR)
   target_compile_options(bertcl_settings INTERFACE -Werror)
