@@ -138,6 +138,9 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   if (!x) fail(graph, "no output holds hidden states [batch, seq, hidden] to pool");
   if (!x->type.shape.back().is_constant())
     fail(graph, "the width of the hidden states is not constant");
+  if (x->type.dtype != ir::DType::f32)
+    x = graph.add("Cast", {x}, {{"to", std::string(ir::name_of(ir::DType::f32))}},
+                  {ir::DType::f32, x->type.shape});
   if (!pooled && pooling.dense) {
     x = add_pool(graph, x, pooling.kind, find_mask(graph), {});
     for (const ir::DenseLayer& layer : pooling.dense()) x = add_dense(graph, x, layer);

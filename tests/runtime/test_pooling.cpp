@@ -84,6 +84,40 @@ TEST(Pooling, IsThatOfTheHiddenStatesUnderAnyMask) {
     }
 }
 
+// As models that are converted to fp16 as a whole have them.
+TEST(Pooling, IsInF32WhateverTheTypeOfTheOutputs) {
+  const auto compiled = [](ir::DType type, const std::optional<Pooling>& pooling,
+                           const char* result) {
+    SessionOptions options;
+    options.pooling = pooling;
+    return Session::compile(ir::parse(fmt::format(
+                                R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {{
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {{heads = 1, mask_is_length = 1, p_type = "f32", scale = 0.5}}
+  %y: {0}[batch, seq, 4] = Cast(%a) {{to = "{0}"}}
+  %v: {0}[batch, 4] = ReduceMax(%y) {{axes = [1], keepdims = 0}}
+  return %{1}
+}})",
+                                ir::name_of(type), result)),
+                            options);
+  };
+  for (const ir::DType type : {ir::DType::f16, ir::DType::bf16}) {
+    const Tensors inputs = inputs_of({{1, 1, 1, 0, 0}, {1, 0, 0, 0, 0}});
+    const auto values = [&](const std::optional<Pooling>& pooling, const char* result,
+                            const char* name) {
+      Session session = compiled(type, pooling, result);
+      return session.run(inputs).at(name);
+    };
+    // Within what the rounding of the outputs changes.
+    const auto near = [](const auto& expected) { return Pointwise(FloatNear(0.005f), expected); };
+    const ir::Tensor hidden = values(std::nullopt, "y as y", "y").converted(ir::DType::f32);
+    const ir::Tensor found = values(Pooling{"mean"}, "y as y", kPooledOutput);
+    EXPECT_THAT(found.as<float>(), near(pooled(hidden, inputs.at("mask"), "mean")));
+    const ir::Tensor own = values(std::nullopt, "v as v", "v").converted(ir::DType::f32);
+    const ir::Tensor taken = values(Pooling{""}, "v as sentence_embedding", kPooledOutput);
+    EXPECT_THAT(taken.as<float>(), near(own.as<float>()));
+  }
+}
+
 // As in the files of ONNX Runtime's optimizer, whose attention takes as many first keys.
 TEST(Pooling, ReadsTheMaskWhereAttentionCountsItsOnes) {
   const auto compiled = [](const std::string& of_mask, const std::string& result) {
