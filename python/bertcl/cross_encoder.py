@@ -85,7 +85,7 @@ class CrossEncoder(PromptedModel):
         for part in _progress(parts, show_progress_bar):
             batch = order[part]
             ids, types = ([sequences[i][k].tolist() for i in batch] for k in (0, 1))
-            made, = self.session.run_sequences(ids, types, output_names=[self._logits.name])
+            made, = self.run(ids, types, [self._logits.name])
             logits[batch] = made.reshape(len(batch), -1)
         scores = np.asarray((activation_fn or self.activation_fn)(logits))
         if self.num_labels == 1 and scores.ndim > 1:

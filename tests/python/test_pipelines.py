@@ -19,6 +19,18 @@ from tokenizers import Tokenizer, decoders, processors
 from transformers.pipelines.pt_utils import KeyDataset
 
 
+def with_outputs(model, kind):
+    """A copy of a model with one output, in another type."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    output, = copy.graph.output
+    last = next(node for node in copy.graph.node if output.name in node.output)
+    last.output[list(last.output).index(output.name)] = "whole"
+    copy.graph.node.append(onnx.helper.make_node("Cast", ["whole"], [output.name], to=kind))
+    output.type.tensor_type.elem_type = kind
+    return copy
+
+
 class PipelinesTest(PipelineCase):
     def test_a_token_added_beyond_the_table_is_an_error_of_its_texts(self):
         tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
@@ -240,6 +252,25 @@ class PipelinesTest(PipelineCase):
         self.assert_same(masks[-1], theirs(two, top_k=2))
         with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
             ours("nothing hidden")
+
+    def test_outputs_in_half_precision(self):
+        """Only they are rounded: scores are float32."""
+        for task, text in ("text-classification", "Ada was in London"), ("fill-mask", "Ada was in [MASK]"):
+            plain, _ = self.pipelines(task)
+            expected = plain(text, top_k=None if task == "text-classification" else 30522)
+            whole = onnx.load(self.model)
+            for kind, error in (onnx.TensorProto.FLOAT16, 1e-3), (onnx.TensorProto.BFLOAT16, 2e-2):
+                with self.subTest(task, kind=kind):
+                    half = self.model.with_name(f"{kind}.onnx")
+                    onnx.save(with_outputs(whole, kind), half)
+                    found = bertcl.pipeline(task, half)(text, top_k=len(expected))
+                    self.assertEqual(found[0]["score"], max(each["score"] for each in found))
+                    self.assertAlmostEqual(found[0]["score"], expected[0]["score"], delta=error)
+                    self.assertAlmostEqual(sum(each["score"] for each in found), 1, delta=1e-5)
+                    if task == "text-classification":
+                        pair, = bertcl.CrossEncoder(half).predict([(text, text)], apply_softmax=True)
+                        best = plain({"text": text, "text_pair": text})["score"]
+                        self.assertAlmostEqual(pair.max(), best, delta=error)
 
     def test_names_of_options_are_in_any_case_and_none_is_the_default(self):
         text = texts(1)[0]

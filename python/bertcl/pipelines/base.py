@@ -78,14 +78,19 @@ class TextModel:
     def _filled_rows(self, encodings, names):
         for part in batches([len(each.ids) for each in encodings], self.batch_tokens):
             batch = encodings[part]
-            outputs = self.session.run_sequences([each.ids for each in batch], [self.type_ids(each) for each in batch],
-                                                 output_names=names)
+            outputs = self.run([each.ids for each in batch], [self.type_ids(each) for each in batch], names)
             begins = np.cumsum([0] + [len(each.ids) for each in batch])
             by_token = [self._is_by_token(name) if begins[-1] == len(batch) else output.shape[0] == begins[-1]
                         for name, output in zip(names, outputs, strict=True)]
             for i in range(len(batch)):
                 yield tuple(output[begins[i]:begins[i + 1]] if packed else output[i]
                             for output, packed in zip(outputs, by_token, strict=True))
+
+    def run(self, ids, type_ids, names):
+        """session.run_sequences(), with float32 in place of smaller floats."""
+        types = {port.name: port.type for port in self.session.get_outputs()}
+        outputs = self.session.run_sequences(ids, type_ids, output_names=names)
+        return [_in_float32(output, types[name]) for name, output in zip(names, outputs, strict=True)]
 
     def type_ids(self, encoding):
         """Its token types, or 0 where the tokenizer of transformers would give the model none."""
@@ -284,6 +289,12 @@ def batches(lengths, tokens, most=None):
         count += length
     if begin < len(lengths):
         yield slice(begin, len(lengths))
+
+
+def _in_float32(values, kind):
+    if kind == "tensor(bfloat16)":  # in its bits
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def softmax(logits):
