@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _bertcl
 from .files import model_file
-from .pipelines.base import PromptedModel, batches, check_batch_size, no_tensors, texts_of, the_one
+from .pipelines.base import PromptedModel, batches, check_batch_size, no_tensors, texts_of, the_known, the_one
 from .transformers_options import SESSION, model_path, own_options
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -48,10 +48,16 @@ class SentenceTransformer(PromptedModel):
         self.pools_prompt = files["pools_prompt"]
         self.truncate_dim = truncate_dim or files["dimensions"] or None
         self.similarity_fn_name = similarity_fn_name or files["similarity"] or "cosine"
-        if self.similarity_fn_name not in SIMILARITIES:
-            raise ValueError(f"unknown similarity '{self.similarity_fn_name}' (choose from {', '.join(SIMILARITIES)})")
         limits = [limit for limit in (files["max_length"], self.session.info.max_length) if limit]
         self.max_length = min(limits, default=512)
+
+    @property
+    def similarity_fn_name(self) -> str:
+        return self._similarity
+
+    @similarity_fn_name.setter
+    def similarity_fn_name(self, name):
+        self._similarity = the_known("similarity", name, SIMILARITIES)
 
     @property
     def max_seq_length(self):

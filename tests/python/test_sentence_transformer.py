@@ -81,6 +81,8 @@ class SentenceTransformerTest(unittest.TestCase):
                 found = model.similarity_pairwise(a, b)
                 np.testing.assert_allclose(found, np.diag(model.similarity(a, b)), rtol=1e-5, atol=1e-6)
                 np.testing.assert_allclose(model.similarity_pairwise(a[1].tolist(), b[1]), found[1], rtol=1e-5)
+        with self.assertRaisesRegex(ValueError, "unknown similarity 'dot_product' .choose from cosine, dot,"):
+            model.similarity_fn_name = "dot_product"
 
     def test_tokens_are_those_of_transformers(self):
         theirs = transformers.AutoTokenizer.from_pretrained(self.folder)
