@@ -127,7 +127,8 @@ class SentenceTransformer(PromptedModel):
         if self.similarity_fn_name in ("cosine", "dot"):
             return a @ b.T
         order = 2 if self.similarity_fn_name == "euclidean" else 1
-        return np.stack([-np.linalg.norm(row - b, ord=order, axis=1) for row in a])
+        rows = [-np.linalg.norm(row - b, ord=order, axis=1) for row in a]
+        return np.array(rows, np.float32).reshape(len(a), len(b))
 
     def similarity_pairwise(self, one, other) -> np.ndarray:
         """float32 [n]: the similarity of one[i] and other[i], both [n, dimensions]; a number of two single vectors. By

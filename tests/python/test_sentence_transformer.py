@@ -81,6 +81,10 @@ class SentenceTransformerTest(unittest.TestCase):
                 found = model.similarity_pairwise(a, b)
                 np.testing.assert_allclose(found, np.diag(model.similarity(a, b)), rtol=1e-5, atol=1e-6)
                 np.testing.assert_allclose(model.similarity_pairwise(a[1].tolist(), b[1]), found[1], rtol=1e-5)
+                none = np.zeros((0, 4), np.float32)
+                self.assertEqual(model.similarity(none, none).shape, (0, 0))
+                self.assertEqual(model.similarity(none, np.ones((3, 4))).shape, (0, 3))
+                self.assertEqual(model.similarity(np.ones((3, 4)), none).shape, (3, 0))
         with self.assertRaisesRegex(ValueError, "unknown similarity 'dot_product' .choose from cosine, dot,"):
             model.similarity_fn_name = "dot_product"
 
