@@ -10,6 +10,7 @@ from support import BERTCL, needs
 
 needs("torch")
 
+import numpy as np
 import onnx
 import transformers
 from package import DEFAULT_MODEL, bertcl
@@ -127,7 +128,8 @@ class PipelinesTest(PipelineCase):
                     with self.subTest(labels=labels, multi_label=multi_label, **options):
                         self.assert_same(ours(given, **options, multi_label=multi_label),
                                          theirs(given, **options, multi_label=multi_label))
-            self.assert_same(ours(given[0], ["a", "b"]), theirs(given[0], ["a", "b"]))
+            for named in np.array(["a", "b"]), iter(["a", "b"]), ["a", "b"]:
+                self.assert_same(ours(given[0], named), theirs(given[0], ["a", "b"]))
         self.assertEqual(ours([], ["a"]), [])
         with self.assertRaisesRegex(ValueError, "candidate_labels is empty"):
             ours(given[0])
@@ -222,8 +224,8 @@ class PipelinesTest(PipelineCase):
         ours, theirs = self.pipelines("fill-mask")
         given = texts(200, "[MASK]")
         self.assert_same(ours(given), theirs(given))
-        self.assert_same(ours(given[0], targets=["london", "engine"]),
-                         theirs(given[0], targets=["london", "engine"]))
+        for targets in ["london", "engine"], np.array(["london", "engine"]), iter(["london", "engine"]):
+            self.assert_same(ours(given[0], targets=targets), theirs(given[0], targets=["london", "engine"]))
         with self.assertWarnsRegex(UserWarning, "'zzzzq' is not in the vocabulary; its first piece 'z' is taken"):
             pieces = ours(given[0], targets=["london", "zzzzq", "Engine", " "])
         self.assert_same(pieces, theirs(given[0], targets=["london", "zzzzq", "Engine", " "]))

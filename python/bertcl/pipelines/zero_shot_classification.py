@@ -2,7 +2,7 @@
 """Classes that are named by the caller, scored by a model of natural language inference."""
 import numpy as np
 
-from .base import Pipeline, softmax, texts_of
+from .base import Pipeline, listed, softmax, texts_of
 
 
 class ZeroShotClassification(Pipeline):
@@ -28,6 +28,7 @@ class ZeroShotClassification(Pipeline):
         labels = candidate_labels
         if isinstance(labels, str):
             labels = [label.strip() for label in labels.split(",") if label.strip()]
+        labels = listed(labels)
         if not labels:
             raise ValueError("candidate_labels is empty, expected the names of classes")
         try:
