@@ -27,6 +27,17 @@ class DataSet:
         return self.rows[i]
 
 
+class Table:
+    """As a DataFrame of pandas, whose items are the names of its columns."""
+    columns = ["question", "context"]
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    def __len__(self):
+        return 5
+
+
 class PipelineArgumentsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -83,6 +94,12 @@ class PipelineArgumentsTest(unittest.TestCase):
             self.assertEqual(self.answer(one), [answer])
         with self.assertRaisesRegex(TypeError, r"texts\[1\] is 3, expected a text"):
             self.vectors(DataSet([CUT, 3]))
+
+    def test_names_of_columns_are_no_texts(self):
+        embedder = bertcl.SentenceTransformer(self.model, pooling="mean")
+        for call in self.vectors, embedder.encode, self.answer:
+            with self.assertRaisesRegex(TypeError, "the input is .*Table.*, expected"):
+                call(Table())
 
     def test_none_is_the_default(self):
         example = {"question": "Who made it?", "context": LONG}

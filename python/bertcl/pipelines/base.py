@@ -252,9 +252,10 @@ def the_known(what, name, known):
 
 
 def is_list(given):
-    """Whether it is a list, a tuple, an array or a data set: not a text, of letters, nor a dictionary, of keys."""
+    """Whether it is a list, a tuple, an array or a data set: not a text, of letters, nor a dictionary, of keys, nor a
+    DataFrame, of the names of its columns."""
     return ((isinstance(given, Iterable) or (hasattr(given, "__len__") and hasattr(given, "__getitem__")))
-            and not isinstance(given, (str, bytes, Mapping)))
+            and not isinstance(given, (str, bytes, Mapping)) and not hasattr(given, "columns"))
 
 
 def listed(given):
