@@ -194,7 +194,7 @@ def _is_text(value):
 def _texts(batch, column):
     if column not in batch:
         raise ValueError(f"no column '{column}' (choose from {', '.join(batch)})")
-    return [str(text) for text in batch[column]]
+    return list(batch[column])
 
 
 def _columns(results, **types):

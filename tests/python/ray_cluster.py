@@ -174,7 +174,8 @@ def main(encoder, results):
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
         "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),
         "surrogate": error_of(lambda: bertcl.ray._checked(["a \U0001f600", "\ud83d"], "embed")),
-        "column": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"sentence": ["a"]}))}
+        "column": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"sentence": ["a"]})),
+        "null": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"text": np.array(["a", None])}))}
     ray.shutdown()
     cluster.shutdown()
     pathlib.Path(results).write_text(json.dumps(found))

@@ -77,3 +77,4 @@ class RayTest(unittest.TestCase):
         self.assertIn("batch_size is 0", errors["batch_size"])
         self.assertEqual(errors["surrogate"], "inputs[1] has to be a text")
         self.assertIn("no column 'text' (choose from sentence)", errors["column"])
+        self.assertEqual(errors["null"], "texts[1] is None, expected a text")
