@@ -148,6 +148,10 @@ class SessionTest(unittest.TestCase):
         np.testing.assert_array_equal(rows, self.session.run_sequences([[101, 2040, 102]])[1])
 
     def test_what_is_no_sequence_is_named(self):
+        with self.assertRaisesRegex(TypeError, r"ids\[0\] has shape \[2, 2\], expected a sequence of numbers"):
+            self.session.run_sequences([[[101, 102], [101, 102]]])
+        np.testing.assert_array_equal(self.session.run_sequences([np.array([[101, 102]])]),
+                                      self.session.run_sequences([[101, 102]]))
         with self.assertRaisesRegex(TypeError, r"ids\[0\] is 101, expected a sequence of numbers; .* as \[ids\]"):
             self.session.run_sequences([101, 2040, 102])
         with self.assertRaisesRegex(TypeError, r"token_type_ids\[1\] is 0, expected"):
