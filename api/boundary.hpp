@@ -36,14 +36,12 @@ Impl& held(const std::unique_ptr<Impl>& impl, const char* what) {
   return *impl;
 }
 
-/// What a function of the caller gives. Throws Error with the message of what it throws, if it has
-/// one.
+/// What a function of the caller gives. Whatever it throws is an Error of the code `cancelled`,
+/// with its message, if it has one.
 template <class Call>
 auto call_user_callback(const Call& call) {
   try {
     return call();
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& error) {
     throw Error(std::string("the callback failed: ") + error.what(), ErrorCode::cancelled);
   } catch (...) {

@@ -168,6 +168,9 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   const auto foreign = [](auto, auto) -> bool { throw 42; };
   EXPECT_ERROR_CODE(ErrorCode::cancelled, run(foreign));
   EXPECT_ERROR(HasSubstr("the callback failed"), run(foreign));
+  const auto own = [](auto, auto) -> bool { throw Error("no place", ErrorCode::io); };
+  EXPECT_ERROR_CODE(ErrorCode::cancelled, run(own));
+  EXPECT_ERROR("the callback failed: no place", run(own));
 }
 
 TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
