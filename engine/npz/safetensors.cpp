@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/read_all.hpp"
 
 namespace bertcl::npz {
 namespace {
@@ -42,8 +43,9 @@ std::string read_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path))
     throw Error(path.string() + ": is a directory", ErrorCode::invalid_file);
   std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
+  std::string content = read_all(file);
+  if (!file.is_open() || file.bad())
+    throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
   return content;
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,14 @@ TEST(ReadData, AJsonArrayIsRefused) {
                 HasSubstr(extension + strings));
   EXPECT_THAT(refusal_of_data("[\"a\", \"b\"]\n", ".JSON"), HasSubstr(".JSON" + strings));
   EXPECT_THAT(refusal_of_data("[1, 2]\n", ".json"), HasSubstr(".json" + objects));
+}
+
+TEST(ReadData, AFileThatCannotBeReadIsNamed) {
+  // It can be opened, and its first page is not there.
+  const std::filesystem::path unreadable = "/proc/self/mem";
+  if (!std::filesystem::exists(unreadable)) GTEST_SKIP() << "there is no /proc";
+  EXPECT_EQ(error_of([&] { read_data(unreadable); }),
+            "/proc/self/mem: cannot read: Input/output error");
 }
 
 TEST(ReadData, TextsMayBeginWithABracket) {

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/read_all.hpp"
 
 namespace bertcl::text {
 
@@ -23,8 +23,10 @@ std::string read_bytes(const std::filesystem::path& path) {
   if (!file)
     throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)),
                 ErrorCode::io);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()), ErrorCode::io);
+  std::string content = read_all(file);
+  if (file.bad())
+    throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)),
+                ErrorCode::io);
   return content;
 }
 
