@@ -15,6 +15,8 @@ namespace bertcl {
 inline void check_path(const std::filesystem::path& path, const std::string& what) {
   const std::size_t bytes = path.native().size();
   if (bytes == 0) throw Error("the path of the " + what + " is empty", ErrorCode::io);
+  if (path.native().find('\0') != std::string::npos)
+    throw Error("the path of the " + what + " holds a zero byte", ErrorCode::io);
   if (bytes >= PATH_MAX)
     throw Error("the path of the " + what + " has " + std::to_string(bytes) +
                     " bytes, expected less than " + std::to_string(PATH_MAX),

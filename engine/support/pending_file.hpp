@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/check_path.hpp"
 
 namespace bertcl {
 
@@ -77,6 +78,7 @@ inline void check_writable(const std::filesystem::path& path) {
     throw Error(path.string() + ": " + reason, ErrorCode::io);
   };
   if (path.empty()) throw Error("the output file name is empty");
+  check_path(path, "output");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("is a directory, expected a file");
   if (is_special_file(path)) {  // anyone may write to /dev/stdout, but not to its folder

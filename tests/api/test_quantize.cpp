@@ -179,6 +179,9 @@ TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreRefusedBeforeAnyWork) {
   const std::filesystem::path absent = folder_ / "absent";
   EXPECT_ERROR(HasSubstr((absent / "q.onnx").string() + ": cannot write"),
                quantize(tests::model, absent / "q.onnx", samples, options, no_work));
+  const std::filesystem::path half = std::string("a\0b.onnx", 8);
+  EXPECT_ERROR("the path of the output holds a zero byte",
+               quantize(tests::model, folder_ / half, samples, options, no_work));
   options.write_table = absent / "ranges.json";
   EXPECT_ERROR(HasSubstr((absent / "ranges.json").string() + ": cannot write"),
                quantize(tests::model, folder_ / "q.onnx", samples, options, no_work));

@@ -45,6 +45,7 @@ TEST(Errors, PathsThatNameNoFileAreNotRepeated) {
   EXPECT_EQ(refused(""), "the path of the model is empty");
   EXPECT_EQ(refused(std::string(100'000, 'a')),
             "the path of the model has 100000 bytes, expected less than 4096");
+  EXPECT_EQ(refused(std::string("a\0b.onnx", 8)), "the path of the model holds a zero byte");
 }
 
 TEST(Errors, NameTheNodeWhereAnErrorBeginsAsTheNameOfTheFile) {

@@ -10,11 +10,13 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/check_path.hpp"
 #include "support/read_all.hpp"
 
 namespace bertcl::text {
 
 std::string read_bytes(const std::filesystem::path& path) {
+  check_path(path, "file");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory, expected a file", path.string()), ErrorCode::io);
