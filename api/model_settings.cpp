@@ -37,12 +37,7 @@ ModelSettings settings_of(const ModelInfo& info, const std::filesystem::path& mo
   const std::string origin = text::companion_file(model, "tokenizer_config.json").string();
   const text::JsonNode node(tokenizer, origin);
   settings.cleans_up = node.flag("clean_up_tokenization_spaces", false);
-  if (const auto names = node.find("model_input_names")) {
-    settings.has_token_types = false;
-    names->each([&](const text::JsonNode& name) {
-      if (name.string() == "token_type_ids") settings.has_token_types = true;
-    });
-  }
+  settings.has_token_types = text::has_token_types(node);
   if (!settings.vocabulary.empty())
     settings.truncates_left = text::with_config(settings.vocabulary).cut_left;
   settings.mask_names = text::token_names_beside(model, "mask_token");

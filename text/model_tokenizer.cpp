@@ -51,12 +51,18 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
     if (!*options.cut_left && side->string() != "right")
       side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
   }
-  if (const auto names = settings.find("model_input_names")) {
+  options.token_types = options.token_types && has_token_types(settings);
+  return options;
+}
+
+bool has_token_types(const JsonNode& tokenizer_config) {
+  if (const auto names = tokenizer_config.find("model_input_names")) {
     bool lists = false;
     names->each([&](const JsonNode& name) { lists |= name.string() == "token_type_ids"; });
-    options.token_types = options.token_types && lists;
+    return lists;
   }
-  return options;
+  const auto family = tokenizer_config.find("tokenizer_class");
+  return !family || family->string() != "TokenizersBackend";
 }
 
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {

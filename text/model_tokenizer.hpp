@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "text/base/json_node.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::text {
@@ -25,10 +26,14 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
 
 /// The options, of which tokenizer_config.json beside the vocabulary says what they leave open:
 /// "do_lower_case", "strip_accents", "tokenize_chinese_chars" and "truncation_side". Without
-/// "token_type_ids" among its "model_input_names" all token types are 0. Throws Error if one is of
-/// another type, or the file is damaged.
+/// has_token_types() all token types are 0. Throws Error if one is of another type, or the file is
+/// damaged.
 TokenizerOptions with_config(const std::filesystem::path& vocabulary,
                              TokenizerOptions options = {});
+
+/// Whether "token_type_ids" is among the "model_input_names" of a tokenizer_config.json or, where
+/// it has none, of its class: TokenizersBackend of transformers 5 has no token types.
+bool has_token_types(const JsonNode& tokenizer_config);
 
 /// Reads a vocabulary, by with_config(). What is open then is as a tokenizer.json itself says; else
 /// letters are lower-cased and accents dropped. Its mask token is the first that is in the

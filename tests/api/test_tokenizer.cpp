@@ -100,6 +100,11 @@ TEST_F(ApiTokenizer, PairsHaveTheTokenTypesThatTheConfigNames) {
     EXPECT_EQ(types(file), none);
     folder.write("tokenizer_config.json", R"({"model_input_names": ["token_type_ids"]})");
     EXPECT_EQ(types(file), segments);
+    folder.write("tokenizer_config.json", R"({"tokenizer_class": "TokenizersBackend"})");
+    EXPECT_EQ(types(file), none) << "as of transformers 5";
+    folder.write("tokenizer_config.json", R"({"tokenizer_class": "TokenizersBackend",
+                                              "model_input_names": ["token_type_ids"]})");
+    EXPECT_EQ(types(file), segments);
     folder.write("tokenizer_config.json", R"({"model_input_names": [1]})");
     EXPECT_ERROR(HasSubstr("tokenizer_config.json: model_input_names[0]"), types(file));
   }
