@@ -42,6 +42,13 @@ std::string named_beside(const std::filesystem::path& path, const char* name, co
   return found ? found->string() : "";
 }
 
+/// Whether RoBERTa's tokenizer reads a text as if a space stood before it.
+bool adds_prefix_space(const std::filesystem::path& path) {
+  const Json json = object_beside(path, "tokenizer_config.json");
+  const std::string origin = companion_file(path, "tokenizer_config.json").string();
+  return JsonNode(json, origin).flag("add_prefix_space", false);
+}
+
 /// The class of a tokenizer by the files beside it, in the order of AutoTokenizer of transformers;
 /// "" if they name none.
 std::string class_beside(const std::filesystem::path& path) {
@@ -189,17 +196,18 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
            excerpt_of(line));
     merges.push_back({line.substr(0, space), line.substr(space + 1)});
   });
+  const bool prefixed = adds_prefix_space(path);
   Json document = {
       {"added_tokens", std::move(added)},
       {"pre_tokenizer",
-       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}}},
+       {{"type", "ByteLevel"}, {"add_prefix_space", prefixed}, {"trim_offsets", true}}},
       {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}},
       {"post_processor",
        {{"type", "RobertaProcessing"},
         {"cls", {"<s>", ids[0]}},
         {"sep", {"</s>", ids[2]}},
         {"trim_offsets", true},
-        {"add_prefix_space", false}}},
+        {"add_prefix_space", prefixed}}},
       {"model",
        {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
   add_tokens_beside(path, document);

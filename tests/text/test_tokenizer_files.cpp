@@ -75,6 +75,20 @@ TEST_F(TokenizerFiles, MergesOfAnotherClassThanRobertasAreRefused) {
   expect_refused("HerbertTokenizerFast");
 }
 
+TEST_F(TokenizerFiles, RobertasTextsBeginWithASpaceWhereTheConfigurationSaysSo) {
+  write_merges();
+  EXPECT_THAT(load().encode("the the"), ElementsAre(10, 11));
+  tokenizer_config(R"({"add_prefix_space": true})");
+  const Encoding read = load().encode_with_spans("the the");
+  EXPECT_THAT(read.ids, ElementsAre(11, 11));
+  EXPECT_EQ(read.spans[0].begin, 0U);
+  EXPECT_EQ(read.spans[1].begin, 4U) << "without its space";
+  folder_.write("copy.json", Tokenizer::json_of(folder_ / vocabulary_));
+  EXPECT_THAT(Tokenizer::from_file(folder_ / "copy.json").encode("the the"), ElementsAre(11, 11));
+  tokenizer_config(R"({"add_prefix_space": "yes"})");
+  EXPECT_ERROR(HasSubstr("tokenizer_config.json: add_prefix_space is of type string"), load());
+}
+
 TEST_F(TokenizerFiles, PiecesThatAreNumberedInAnotherWayThanXlmRobertasAreRefused) {
   write_sentence_piece();
   for (const char* known :
