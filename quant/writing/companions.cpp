@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -31,22 +32,22 @@ constexpr std::array<const char*, 4> kTokenizerFiles = {
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"};
 constexpr const char* kConfig = "config.json";
 /// Of sentence-transformers (tasks/model_files/embedding_files.hpp).
-constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooling/config.json",
-                                                        "sentence_bert_config.json",
+constexpr std::array<const char*, 3> kEmbeddingFiles = {"modules.json", "1_Pooling/config.json",
                                                         "config_sentence_transformers.json"};
 
-/// Of any model, without the Dense modules.
+/// Of any model, without those that modules.json names.
 std::vector<std::string> usual_names() {
   std::vector<std::string> names(text::kVocabularyFiles.begin(), text::kVocabularyFiles.end());
   names.insert(names.end(), kTokenizerFiles.begin(), kTokenizerFiles.end());
   names.emplace_back(kConfig);
   names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
+  names.insert(names.end(), text::kTransformerFiles.begin(), text::kTransformerFiles.end());
   return names;
 }
 
-/// Adds the files of the Dense modules that modules.json names; those inside the folder, too, if it
-/// throws for one outside.
-void add_dense_files(const fs::path& modules, std::vector<std::string>& names) {
+/// Adds the files of the modules Transformer and Dense that modules.json names; those inside the
+/// folder, too, if it throws for a Dense one outside.
+void add_module_files(const fs::path& modules, std::vector<std::string>& names) {
   std::error_code ignored;
   if (!fs::is_regular_file(modules, ignored)) return;
   const nlohmann::json json = text::read_json(modules);
@@ -54,14 +55,20 @@ void add_dense_files(const fs::path& modules, std::vector<std::string>& names) {
   std::optional<text::JsonNode> outside;
   text::JsonNode(json, origin).each([&](const text::JsonNode& module) {
     const std::string type = module.at("type").string();
-    if (type.substr(type.rfind('.') + 1) != "Dense") return;
+    const std::string_view name = std::string_view(type).substr(type.rfind('.') + 1);
+    if (name != "Dense" && name != "Transformer") return;
     const text::JsonNode path = module.at("path");
     if (!text::is_inside(path.string())) {
-      outside = path;
+      if (name == "Dense") outside = path;  // a Transformer lies in the folder itself
       return;
     }
-    for (const char* file : {"config.json", "model.safetensors"})
+    const auto add = [&](const char* file) {
       names.push_back((fs::path(path.string()).lexically_normal() / file).generic_string());
+    };
+    if (name == "Transformer")
+      std::ranges::for_each(text::kTransformerFiles, add);
+    else
+      for (const char* file : {"config.json", "model.safetensors"}) add(file);
   });
   if (outside)
     outside->fail(fmt::format("is outside the model's folder; write only the model with {}",
@@ -81,9 +88,10 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   };
   take(kConfig, text::companion_file(model, kConfig));
   for (const char* name : kEmbeddingFiles) take(name, text::companion_file(model, name));
-  std::vector<std::string> dense;
-  add_dense_files(text::companion_file(model, "modules.json"), dense);
-  for (const std::string& name : dense) take(name.c_str(), text::companion_file(model, name));
+  for (const char* name : text::kTransformerFiles) take(name, text::companion_file(model, name));
+  std::vector<std::string> of_modules;
+  add_module_files(text::companion_file(model, "modules.json"), of_modules);
+  for (const std::string& name : of_modules) take(name.c_str(), text::companion_file(model, name));
   for (const char* name : kTokenizerFiles)
     take(name,
          vocabulary.empty() ? text::companion_file(model, name) : folder_of(vocabulary) / name);
@@ -106,7 +114,7 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
 std::vector<fs::path> companion_files(const fs::path& file) {
   std::vector<std::string> names = usual_names();
   try {
-    add_dense_files(text::companion_file(file, "modules.json"), names);
+    add_module_files(text::companion_file(file, "modules.json"), names);
   } catch (const Error&) {  // what is wrong with modules.json is said by who needs it
   }
   std::vector<fs::path> files;

@@ -2,6 +2,7 @@
 // The files of sentence-transformers beside a model, which say how texts become vectors.
 #include "tasks/model_files/embedding_files.hpp"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -78,7 +79,11 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     if (name != "Transformer" && !text::is_inside(path.string()))
       path.fail("is outside the model's folder");
     if (name == "Transformer") {
-      if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
+      const auto found = std::ranges::find_if(text::kTransformerFiles, [&](const char* file) {
+        return text::is_present(folder / file);
+      });
+      if (found == text::kTransformerFiles.end()) return;
+      if_there(folder / *found, [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))
           if (const auto max_length = read_length(*length)) files.max_length = max_length;
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();

@@ -66,6 +66,21 @@ TEST_F(EmbeddingFilesTest, ElseTheTokenizerTellsIt) {
   EXPECT_EQ(read().max_length, 32);
 }
 
+TEST_F(EmbeddingFilesTest, TheFileOfTheTransformerMayBeNamedAfterTheModel) {
+  for (const char* name :
+       {"roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+    const std::string file = "sentence_" + std::string(name) + "_config.json";
+    write(file, R"({"max_seq_length": 77, "do_lower_case": true})");
+    EXPECT_EQ(read().max_length, 77) << name;
+    EXPECT_TRUE(read().lower_case) << name;
+    fs::remove(folder_ / file);
+    EXPECT_EQ(read().max_length, std::nullopt);
+  }
+  write("sentence_roberta_config.json", R"({"max_seq_length": 77})");
+  write("sentence_bert_config.json", R"({"max_seq_length": 32})");
+  EXPECT_EQ(read().max_length, 32) << "it comes first";
+}
+
 TEST_F(EmbeddingFilesTest, NoTextIsLongerThanTheModelTakes) {
   EmbeddingFiles files;
   EXPECT_EQ(longest_text(files.max_length, 0), 512);

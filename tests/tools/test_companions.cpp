@@ -60,6 +60,16 @@ TEST_F(CompanionsTest, ThoseOfSentenceTransformersAreAmongThem) {
     EXPECT_EQ(read(path("out/" + name)), read(path("in/" + name)));
 }
 
+TEST_F(CompanionsTest, TheFileOfTheTransformerMayLieInAFolderAndBeNamedAfterTheModel) {
+  fs::create_directory(path("in/0_Transformer"));
+  write("in/modules.json",
+        R"([{"type": "sentence_transformers.models.Transformer", "path": "0_Transformer"}])");
+  write("in/sentence_roberta_config.json", "a");
+  write("in/0_Transformer/sentence_xlm-roberta_config.json", "b");
+  EXPECT_THAT(copy(), UnorderedElementsAre("modules.json", "sentence_roberta_config.json",
+                                           "0_Transformer/sentence_xlm-roberta_config.json"));
+}
+
 TEST_F(CompanionsTest, NoModuleLiesOutsideOfTheFolder) {
   for (const std::string outside : {"../2_Dense", "/2_Dense", "a/../../2_Dense", ".", ""}) {
     write("in/modules.json",
