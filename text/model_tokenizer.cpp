@@ -52,6 +52,7 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
       side->fail(fmt::format("is \"{}\" (choose from right, left)", side->string()));
   }
   options.token_types = options.token_types && has_token_types(settings);
+  options.cleans_up = settings.flag("clean_up_tokenization_spaces", options.cleans_up);
   return options;
 }
 

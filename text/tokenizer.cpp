@@ -58,6 +58,7 @@ bool is_vocabulary(const nlohmann::json& document, const std::filesystem::path& 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
     : mask_tokens_(with_usual_masks(options.mask_tokens)),
       truncates_left_(options.cut_left.value_or(false)),
+      cleans_up_(options.cleans_up),
       options_(options),
       basic_(options) {}
 
@@ -71,6 +72,7 @@ Tokenizer Tokenizer::of_pipeline(nlohmann::json document, const std::string& ori
   tokenizer.special_.token_types &= options.token_types;
   tokenizer.longest_ = pipeline->longest;
   tokenizer.truncates_left_ = pipeline->truncates_left;
+  tokenizer.cleans_up_ = options.cleans_up && (pipeline->word_pieces || pipeline->unknown_as_text);
   tokenizer.mask_tokens_ = with_usual_masks(options.mask_tokens);
   tokenizer.pipeline_ = std::move(pipeline);
   return tokenizer;

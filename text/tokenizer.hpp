@@ -120,6 +120,9 @@ class Tokenizer {
 
   /// The text that tokens spell, by the decoder of their file, else by spelling().
   std::string decode(std::vector<std::string> tokens) const;
+  /// Whether the texts that transformers makes of its tokens lose spaces before English punctuation
+  /// (cleaned_up()): where its configuration says so, except for BPE.
+  bool cleans_up() const { return cleans_up_; }
   /// Ids of the added tokens that their file marks as special.
   std::vector<std::int32_t> marked_special() const;
 
@@ -137,7 +140,7 @@ class Tokenizer {
   SpecialTokens special_;
   std::vector<std::string> mask_tokens_;
   std::optional<int> longest_;
-  bool is_bert_ = true, has_spans_ = false, truncates_left_ = false;
+  bool is_bert_ = true, has_spans_ = false, truncates_left_ = false, cleans_up_ = false;
 
   TokenizerOptions options_;
   BasicTokenizer basic_;

@@ -127,6 +127,8 @@ class PipelineTokensTest(PipelineCase):
             expected = theirs(given, targets=["london", ".", "'"])
             self.assertIn("it's london" if cleaned else "it ' s london", str(expected))
             self.assert_same(ours(given, targets=["london", ".", "'"]), expected)
+            masks = [each["masks"] for each in self.command("fill-mask", given, "--top-k", "40")]
+            self.assert_same([of_one for (of_one,) in masks], theirs(given, top_k=40))
 
     def test_sequences_of_bpe_keep_their_spaces(self):
         made = transformers.PreTrainedTokenizerFast(
@@ -134,6 +136,8 @@ class PipelineTokensTest(PipelineCase):
             clean_up_tokenization_spaces=True)
         ours, theirs = self.pipelines("fill-mask", made)
         self.assert_same(ours("it ' s <mask> ."), theirs("it ' s <mask> ."))
+        (of_command,) = self.command("fill-mask", ["it ' s <mask> ."])
+        self.assertIn("it ' s", of_command["masks"][0][0]["sequence"])
 
     def test_the_pad_token_is_that_of_the_tokenizer(self):
         made = json.loads(transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).backend_tokenizer.to_str()

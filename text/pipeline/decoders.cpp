@@ -38,27 +38,29 @@ std::string joined(const TokenTexts& tokens) {
   return text;
 }
 
+using Rule = std::pair<std::string_view, std::string_view>;
+
+/// Of clean_up_tokenization() in transformers.
+constexpr std::array<Rule, 10> kCleanUpRules = {{{" .", "."},
+                                                 {" ?", "?"},
+                                                 {" !", "!"},
+                                                 {" ,", ","},
+                                                 {" ' ", "'"},
+                                                 {" n't", "n't"},
+                                                 {" 'm", "'m"},
+                                                 {" 's", "'s"},
+                                                 {" 've", "'ve"},
+                                                 {" 're", "'re"}}};
+
 /// With a space in front of what begins a word, but for some English punctuation: in each token by
 /// itself, so that what spans tokens stays: "it ' s".
 DecoderFn word_piece_decoder(std::string prefix, bool cleans_up) {
   return [prefix = std::move(prefix), cleans_up](TokenTexts& tokens) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 11> rules = {
-        {{" .", "."},
-         {" ?", "?"},
-         {" !", "!"},
-         {" ,", ","},
-         {" ' ", "'"},
-         {" n't", "n't"},
-         {" 'm", "'m"},
-         {" do not", " don't"},
-         {" 's", "'s"},
-         {" 've", "'ve"},
-         {" 're", "'re"}}};
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
       if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
       if (!cleans_up) continue;
-      for (const auto& [from, to] : rules) token = replaced(token, from, to);
+      token = replaced(cleaned_up(std::move(token)), " do not", " don't");
     }
   };
 }
@@ -214,6 +216,11 @@ bool add_decoders(const JsonNode& node, Decoders& decoders) {
 }
 
 }  // namespace
+
+std::string cleaned_up(std::string text) {
+  for (const auto& [from, to] : kCleanUpRules) text = replaced(text, from, to);
+  return text;
+}
 
 Decoders decoders_of(Spelling spelling) {
   switch (spelling) {

@@ -14,6 +14,10 @@ namespace bertcl::text {
 /// One decoder rewrites the tokens that the one before it leaves.
 using Decoders = std::vector<std::function<void(std::vector<std::string>& tokens)>>;
 
+/// Without the spaces that word pieces leave before English punctuation and contractions:
+/// clean_up_tokenization() of transformers.
+std::string cleaned_up(std::string text);
+
 /// The decoders of a tokenizer whose file has none.
 Decoders decoders_of(Spelling spelling);
 

@@ -17,6 +17,7 @@ struct TokenizerOptions {
   /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
   std::optional<int> max_word_chars = std::nullopt;
   bool token_types = true;  ///< false: the second of two texts has token types of 0, as the first
+  bool cleans_up = false;   ///< texts made of tokens lose spaces before English punctuation
   /// Names that the token that hides another one may have; [MASK] and <mask> come after them.
   std::vector<std::string> mask_tokens = {};
 };

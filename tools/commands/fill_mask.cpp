@@ -18,6 +18,7 @@
 #include "text/base/data_file.hpp"
 #include "text/decoder.hpp"
 #include "text/pad_token_id.hpp"
+#include "text/pipeline/decoders.hpp"
 #include "tools/models/texts_run.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -59,6 +60,12 @@ void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
   }
 }
 
+std::string text_of(std::span<const std::int64_t> ids, bool skip_special,
+                    const text::Tokenizer& tokenizer, const text::Decoder& decode) {
+  std::string text = decode(ids, skip_special);
+  return tokenizer.cleans_up() ? text::cleaned_up(std::move(text)) : text;
+}
+
 /// The best tokens for a mask, by their probabilities among all of the vocabulary. `pad`, where it
 /// is one of them, is left out of its text.
 std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t place,
@@ -78,8 +85,9 @@ std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t p
     ids[place] = id;
     std::vector<std::int64_t> filled = ids;
     if (pad) std::erase(filled, *pad);
-    all.push_back({best.score, static_cast<std::int32_t>(id), decode(std::vector{id}, false),
-                   decode(filled, sequence.places.size() == 1)});
+    all.push_back({best.score, static_cast<std::int32_t>(id),
+                   text_of(std::vector{id}, false, tokenizer, decode),
+                   text_of(filled, sequence.places.size() == 1, tokenizer, decode)});
   }
   return all;
 }
