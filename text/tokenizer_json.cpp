@@ -72,6 +72,30 @@ std::optional<TokenizerOptions> options_of_bert(const Json& root) {
                           .split_cjk = flag("handle_chinese_chars")};
 }
 
+std::optional<std::int64_t> id_in(const Json& document, const char* token) {
+  const Json added = document.value("added_tokens", Json());
+  for (const Json& each : added.is_array() ? added : Json::array())
+    if (each.is_object() && each.value("content", Json()) == token && each.contains("id") &&
+        each["id"].is_number_integer())
+      return each["id"].get<std::int64_t>();
+  const Json vocabulary = document["model"].value("vocab", Json());
+  const auto found = vocabulary.find(token);
+  if (found == vocabulary.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+/// Gives a file of BERT's parts that leaves the tokens around texts to the reader BERT's, as
+/// BertTokenizer of transformers 5.23.0 does. Returns whether it is one.
+bool surround_as_bert(Json& document) {
+  const auto own = document.find("post_processor");
+  if ((own != document.end() && !own->is_null()) || !options_of_bert(document)) return false;
+  const auto begin = id_in(document, "[CLS]"), end = id_in(document, "[SEP]");
+  if (!begin || !end) return false;
+  document["post_processor"] = {
+      {"type", "BertProcessing"}, {"cls", {"[CLS]", *begin}}, {"sep", {"[SEP]", *end}}};
+  return true;
+}
+
 AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
   std::vector<AddedToken> tokens;
   if (const auto added = root.find("added_tokens")) {
@@ -95,13 +119,6 @@ void check_special(const JsonNode& node, const Pipeline& pipeline) {
     if (pipeline.token_of(id) == nullptr)
       node.fail("adds token id {}, which is not in the vocabulary of {} tokens", id,
                 pipeline.size());
-}
-
-/// For files that leave it to the reader.
-void surround_as_bert(Pipeline& pipeline) {
-  const auto begin = pipeline.id_of("[CLS]"), end = pipeline.id_of("[SEP]");
-  if (begin && end)
-    pipeline.post_processor.special = {{*begin}, {*end}, {*begin}, {*end}, {*end}, true};
 }
 
 void read_truncation(const JsonNode& root, Pipeline& pipeline) {
@@ -131,11 +148,12 @@ bool is_byte_level(const Json& pre_tokenizer) {
 }  // namespace
 
 bool overrule(Json& document, const TokenizerOptions& options) {
+  bool changed = surround_as_bert(document);
   const auto normalizer = document.find("normalizer");
-  if (normalizer == document.end()) return false;
+  if (normalizer == document.end()) return changed;
   const Json before = *normalizer;
   set_options(*normalizer, options);
-  return *normalizer != before;
+  return changed || *normalizer != before;
 }
 
 std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& origin,
@@ -157,8 +175,6 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   if (const auto node = root.find("post_processor")) {
     pipeline->post_processor = read_post_processor(*node);
     check_special(*node, *pipeline);
-  } else if (pipeline->bert) {
-    surround_as_bert(*pipeline);
   }
   if (const auto node = root.find("decoder")) pipeline->decoders = read_decoders(*node);
   read_truncation(root, *pipeline);

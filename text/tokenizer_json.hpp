@@ -14,7 +14,8 @@ inline constexpr const char* kTokenizerHint =
     "supported are WordPiece, BPE and Unigram as docs/models.md lists them. Other models run on "
     "token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
-/// Gives each BertNormalizer of a document what the options set. Returns whether that changed one.
+/// Gives each BertNormalizer of a document what the options set, and a document of BERT's parts
+/// without a post_processor that of BERT. Returns whether that changed it.
 bool overrule(nlohmann::json& document, const TokenizerOptions& options);
 
 /// Reads model, normalizer, pre_tokenizer, post_processor, decoder, added_tokens and truncation;

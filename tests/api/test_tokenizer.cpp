@@ -85,6 +85,20 @@ TEST_F(ApiTokenizer, ATokenizerJsonIsGivenWithWhatTheConfigSays) {
   EXPECT_THAT(Tokenizer::json_of(folder / "tokenizer.json"), HasSubstr(R"("lowercase":true)"));
 }
 
+TEST_F(ApiTokenizer, WithoutAPostProcessorABertHasItsTokensAroundTexts) {
+  const tests::ScratchFolder folder;
+  const auto file = folder.write("tokenizer.json", R"({"model": {"type": "WordPiece",
+      "vocab": {"[UNK]": 0, "[SEP]": 1, "a": 2}}, "added_tokens": [{"id": 3, "content": "[CLS]"}],
+      "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+      "post_processor": null})");
+  EXPECT_THAT(Tokenizer::load(file).encode("a"), ElementsAre(2));
+  EXPECT_THAT(Tokenizer::load(file).encode_pairs({{"a", "a"}}).ids, ElementsAre(3, 2, 1, 2, 1));
+  folder.write("copy.json", Tokenizer::json_of(file));
+  EXPECT_THAT(Tokenizer::json_of(file), HasSubstr(R"("type":"BertProcessing")"));
+  EXPECT_THAT(Tokenizer::load(folder / "copy.json").encode_pairs({{"a", "a"}}).ids,
+              ElementsAre(3, 2, 1, 2, 1));
+}
+
 TEST_F(ApiTokenizer, PairsHaveTheTokenTypesThatTheConfigNames) {
   const tests::ScratchFolder folder;
   folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
