@@ -254,11 +254,18 @@ class Generator : RandomSpellings {
     }
     return emit("Mul", {emit("MatMul", {x, other}), scalar(0.125)});
   }
+  /// Sums along an axis, of matrices their upper or lower part.
   ir::Value* cumulative() {
     ir::Value* x = chance(50) ? any(ir::DType::f32, 1) : any(ir::DType::i64, 1);
     const int axis = from(0, static_cast<int>(x->type.shape.size()) - 1);
-    return emit("CumSum", {x, ints({}, axis, axis)},
-                {{"exclusive", std::int64_t{chance(50)}}, {"reverse", std::int64_t{chance(50)}}});
+    const bool exclusive = chance(50), reverse = chance(50);
+    ir::Value* y =
+        emit("CumSum", {x, ints({}, axis, axis)},
+             {{"exclusive", std::int64_t{exclusive}}, {"reverse", std::int64_t{reverse}}});
+    if (y->type.shape.size() < 2) return y;
+    Values operands{y};
+    if (exclusive) operands.push_back(scalar(1, ir::DType::i64));
+    return emit("Trilu", operands, {{"upper", std::int64_t{reverse}}});
   }
 
   // --- quantization
