@@ -144,6 +144,16 @@ void raise_functions(Model& model, std::int64_t to) {
     }
 }
 
+void raise_nodes(Model& model, const TypeOf& type_of, std::int64_t from, std::int64_t to) {
+  Raiser raiser(model, from, type_of);
+  for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
+    for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
+  });
+  raise_functions(model, to);
+  for (auto& opset : *model.proto().mutable_opset_import())
+    if (onnx_io::is_onnx_domain(opset.domain())) opset.set_version(to);
+}
+
 }  // namespace
 
 void raise_opset(Model& model, const TypeOf& type_of, std::int64_t wanted) {
@@ -154,17 +164,11 @@ void raise_opset(Model& model, const TypeOf& type_of, std::int64_t wanted) {
   if (from < kOldest)
     fail("{}: opset {} is not supported (minimum: {})", model.path().string(), from, kOldest);
   const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
-  if (from == to) return;
-  Raiser raiser(model, from, type_of);
-  for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
-    for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
-  });
-  raise_functions(model, to);
-  for (auto& opset : *model.proto().mutable_opset_import())
-    if (onnx_io::is_onnx_domain(opset.domain())) opset.set_version(to);
-
   // Up to IR version 3 initializers had to be listed as inputs; since then that means defaults.
-  if (model.proto().ir_version() < 4) {
+  const bool lists_initializers = model.proto().ir_version() < 4;
+  if (from == to && !lists_initializers) return;
+  if (from < to) raise_nodes(model, type_of, from, to);
+  if (lists_initializers) {
     std::set<std::string> initializers;
     for (const auto& t : model.graph().initializer()) initializers.insert(t.name());
     erase_if(*model.proto().mutable_graph()->mutable_input(),

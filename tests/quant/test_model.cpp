@@ -92,6 +92,22 @@ TEST_F(Opset, OlderForms) {
   EXPECT_EQ(find_node(m.graph(), "Dropout")->attribute_size(), 0);
 }
 
+/// Without raising them, an initializer that is added would have to be an input, too.
+TEST_F(Opset, OldIrVersionsAreRaisedAtAnyOpset) {
+  for (const std::int64_t opset : {13, 14, 17}) {
+    GraphBuilder g(opset, 3);
+    g.input("x", {2, 4});
+    g.weight("w", {1}, {1});
+    g.input("w", {1});
+    g.node("BatchNormalization", {"x", "w", "w", "w", "w"}, "y");
+    g.output("y");
+    const Model m = raised(std::move(g));
+    EXPECT_EQ(m.graph().input_size(), 1) << opset;
+    EXPECT_GE(m.proto().ir_version(), 7) << opset;
+    EXPECT_EQ(opset_of(m.proto()), opset);
+  }
+}
+
 TEST_F(Opset, RefusesWhatItCannotRaise) {
   GraphBuilder g(9);
   g.node("Upsample", {g.input("x")}, "y");
