@@ -209,6 +209,18 @@ class Modules(Folder):
             for gradient in x.grad, quantizer.log_ratio.grad:
                 self.assertTrue(torch.isfinite(gradient).all())
 
+    def test_initializers_that_were_inputs_are_none_without_a_value(self):
+        """Older exporters list them as inputs, with the initializer as default."""
+        x, weight = np.float32([[1, 2]]), np.float32([[1, -3], [2, 4], [0, 5]])
+        model = model_of([helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("MatMul", ["x", "t"], ["p"]),
+                          helper.make_node("Add", ["p", "b"], ["y"])],
+                         {"x": x}, ["y"], {"w": weight, "b": np.ones(3, np.float32)})
+        model.graph.input.extend([helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 2]),
+                                  helper.make_tensor_value_info("b", TensorProto.FLOAT, [3])])
+        written = onnx_module.OnnxModule(model).updated_model()
+        self.assertEqual([i.name for i in written.graph.input], ["x", "b"])
+        np.testing.assert_array_equal(Reference(written.SerializeToString()).run({"x": x})["y"], x @ weight.T + 1)
+
     def test_operands_that_are_left_out(self):
         """As of a Clip without a largest value, which exporters write for clamp(min=..)."""
         x = np.array([[-2.0, 0.5, 3.0]], np.float32)

@@ -318,9 +318,13 @@ def set_constants(graph, tensors):
             read |= set(node.input)
     nodes.reverse()
     initializers = [i for i in initializers if i.name in read]
-    del graph.node[:], graph.initializer[:]
+    # An input that was an initializer would have no value any more.
+    gone = {i.name for i in graph.initializer} - {i.name for i in initializers}
+    inputs = [i for i in graph.input if i.name not in gone]
+    del graph.node[:], graph.initializer[:], graph.input[:]
     graph.node.extend(nodes)
     graph.initializer.extend(initializers)
+    graph.input.extend(inputs)
     stale = [v for v in graph.value_info if v.name not in {o for n in nodes for o in n.output}]
     for value in stale:
         graph.value_info.remove(value)
