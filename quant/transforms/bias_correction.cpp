@@ -2,6 +2,8 @@
 // Subtracts the mean error of quantized MatMuls from the biases after them.
 #include "quant/transforms/bias_correction.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
@@ -21,29 +23,40 @@ struct Linear {
   BiasCorrection correction;  ///< without a corrected bias yet
 };
 
-/// By the tensor that is multiplied.
+/// By the tensor that is multiplied. MatMuls with a weight and without such a bias are `skipped`.
 std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
                                                    const Placement& placement,
                                                    const GraphIndex& index, Constants& constants,
-                                                   const Structure& structure) {
+                                                   const Structure& structure,
+                                                   std::vector<SkippedNode>& skipped) {
   std::set<int> sites;
   for (const Site& site : placement.sites) sites.insert(site.node);
   std::map<std::string, std::vector<Linear>> all;
   for (const Site& site : placement.sites) {
     const auto& node = index.node(site.node);
-    if (!is_op(node, "MatMul") || site.operands.size() != 2 ||
-        site.operands[0].role != Role::activation || site.operands[1].role != Role::weight)
-      continue;
-    const auto& integers = encodings.at({node.input(1), Role::weight}).constant.values;
-    const std::string& sum = structure.with_bias(node.output(0));
-    const int add = index.producer(sum);
-    if (integers.shape().size() != 2 || add == site.node || sites.contains(add)) continue;
-    const int input = index.node(add).input(0) == node.output(0) ? 1 : 0;
-    const std::string& tensor = index.node(add).input(input);
-    const ir::Tensor bias = constants.value(tensor);
-    if (bias.dtype() != ir::DType::f32 || ir::element_count(bias.shape()) != integers.shape()[1])
-      continue;
-    all[node.input(0)].push_back({site.node, node.input(1), bias, {add, input, tensor, {}}});
+    if (!is_op(node, "MatMul") || site.operands.back().role != Role::weight) continue;
+    const auto skip = [&](std::string reason) {
+      skipped.push_back({label_of(node), node.op_type(), std::move(reason)});
+    };
+    const auto& shape = encodings.at({node.input(1), Role::weight}).constant.values.shape();
+    const int add = index.producer(structure.with_bias(node.output(0)));
+    if (site.operands.size() != 2 || site.operands[0].role != Role::activation) {
+      skip("its other operand is not quantized");
+    } else if (shape.size() != 2) {
+      skip(fmt::format("its weight has {} dimensions", shape.size()));
+    } else if (add == site.node) {
+      skip("no bias follows it");
+    } else if (sites.contains(add)) {
+      skip("the Add of its bias is quantized");
+    } else {
+      const int input = index.node(add).input(0) == node.output(0) ? 1 : 0;
+      const std::string& tensor = index.node(add).input(input);
+      const ir::Tensor bias = constants.value(tensor);
+      if (bias.dtype() != ir::DType::f32 || ir::element_count(bias.shape()) != shape[1])
+        skip("its bias does not have one float for each column");
+      else
+        all[node.input(0)].push_back({site.node, node.input(1), bias, {add, input, tensor, {}}});
+    }
   }
   return all;
 }
@@ -106,7 +119,7 @@ CorrectedBiases correct_biases(const Encodings& encodings, const Placement& plac
                                const Structure& structure, const Workspace& workspace,
                                std::span<const Sample> samples, const PassProgress& progress) {
   CorrectedBiases result{{}, other_than_matmuls(placement, index, "bias correction")};
-  const auto inputs = linears(encodings, placement, index, constants, structure);
+  const auto inputs = linears(encodings, placement, index, constants, structure, result.skipped);
   std::set<std::string> tensors;
   for (const auto& [tensor, list] : inputs) tensors.insert(tensor);
   if (tensors.empty()) return result;

@@ -120,5 +120,28 @@ TEST_F(BiasCorrections, AreThoseOfAllMatMulsWithABias) {
   EXPECT_EQ(model.write().corrected_biases, 7);
 }
 
+TEST_F(BiasCorrections, TellWhichMatMulsHaveNone) {
+  TinyBert bert;
+  for (auto& node : *bert.builder().graph().mutable_node())
+    if (node.name() == "/qa_outputs/Add") {
+      node.set_op_type("Identity");
+      node.mutable_input()->DeleteSubrange(0, 1);  // the bias
+    }
+  Model::of(std::move(bert.builder().model()), "bert").save(options_.model);
+  options_.accuracy.bias_correction = true;
+  const Report report = calibrated().write();
+  EXPECT_EQ(report.corrected_biases, 6);
+  const auto& skipped = report.not_applied.at("bias correction");
+  ASSERT_EQ(skipped.size(), 1u);
+  EXPECT_EQ(skipped[0].node, "/qa_outputs/MatMul");
+  EXPECT_THAT(skipped[0].reason, HasSubstr("no bias"));
+
+  options_.placement.op_types.insert("Add");
+  options_.placement.adds = Adds::all;
+  const Report of_sums = calibrated().write();
+  EXPECT_EQ(of_sums.corrected_biases, 0);
+  EXPECT_EQ(of_sums.not_applied.at("bias correction").size(), 7u) << "each MatMul with a weight";
+}
+
 }  // namespace
 }  // namespace bertcl::quant::tests
