@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "quant/placement/operators.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
 
@@ -80,6 +83,11 @@ void check_accuracy_options(const ExplicitOptions& asked, const Options& options
       if (!ops.contains(op))
         refuse(option_name("axis", fmt::format("{}={}", op, axis)),
                fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
+  const std::vector<std::string> known = quantizable_operators();
+  for (const std::string& op : placement.output_op_types)
+    if (!ops.contains(op) && std::ranges::find(known, op) != known.end() && !job.dynamic)
+      refuse(option_name("outputs", op),
+             fmt::format("no {} is quantized; see {}", op, option_name("op-types")));
   if (asked.axes && !weights.per_channel)
     refuse(option_name("axis"),
            "it sets the channel axis of weights, which are quantized per tensor; see " +

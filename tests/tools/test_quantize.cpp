@@ -181,6 +181,9 @@ TEST_F(QuantizeTest, SmoothingThatAnotherOptionRulesOutIsRefusedOrNamed) {
       HasSubstr("--enable-layer-module has no effect here: it re-enables disabled modules"));
   EXPECT_THAT(refused({"--axis", "Conv=0"}),
               HasSubstr("--axis Conv=0 has no effect here: no Conv is quantized"));
+  EXPECT_THAT(refused({"--outputs", "MatMul,Add"}),
+              HasSubstr("--outputs Add has no effect here: no Add is quantized; see --op-types"));
+  EXPECT_THAT(refused({"--outputs", "Addd"}), HasSubstr("did you mean Add?"));
   EXPECT_THAT(refused({"--per-tensor", "--axis", "MatMul=0"}),
               HasSubstr("--axis has no effect here: it sets the channel axis of weights, which are "
                         "quantized per tensor; see --per-channel"));
