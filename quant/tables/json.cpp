@@ -48,8 +48,10 @@ std::string format_json(const ScaleTable& table) {
                {"method", table.method},  {"samples", table.samples},
                {"tokens", table.tokens},  {"data_sha256", table.data_sha256},
                {"ranges", Json::object()}};
-  for (const auto& [tensor, range] : table.ranges)
+  for (const auto& [tensor, range] : table.ranges) {
+    check_utf8(tensor);
     json["ranges"][tensor] = {{"low", range.low}, {"high", range.high}};
+  }
   return json.dump(1) + '\n';
 }
 

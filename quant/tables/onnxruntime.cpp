@@ -102,9 +102,11 @@ Json scalar(float value) { return {{"data", value}, {"dtype", "float32"}, {"CLS"
 
 std::string format_onnxruntime(const ScaleTable& table) {
   Json data = Json::object();
-  for (const auto& [tensor, range] : table.ranges)
+  for (const auto& [tensor, range] : table.ranges) {
+    check_utf8(tensor);
     data[tensor] = {
         {"lowest", scalar(range.low)}, {"highest", scalar(range.high)}, {"CLS", "TensorData"}};
+  }
   const Json json = {
       {"CLS", "TensorsData"},
       {"data", std::move(data)},

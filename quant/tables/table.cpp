@@ -13,6 +13,7 @@
 #include "support/fail.hpp"
 #include "support/parse_number.hpp"
 #include "text/base/file.hpp"
+#include "text/base/unicode.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -91,6 +92,11 @@ void check_one_line(const std::string& tensor) {
         "tensor '{}': its name has a line break, and this format has a line for each tensor; use "
         "json",
         tensor);
+}
+
+void check_utf8(const std::string& tensor) {
+  if (text::first_ill_formed(tensor))
+    fail("tensor '{}': its name is invalid UTF-8, which JSON cannot hold; use flatbuffers", tensor);
 }
 
 void add_range(ScaleTable& table, const std::string& tensor, Range range) {

@@ -66,6 +66,8 @@ void add_range(ScaleTable& table, const std::string& tensor, Range range);
 
 /// Throws Error where a name does not fit in a line of a text format.
 void check_one_line(const std::string& tensor);
+/// Throws Error where a name does not fit in JSON.
+void check_utf8(const std::string& tensor);
 
 // One file each.
 extern const ScaleTableFormat kJsonTable;

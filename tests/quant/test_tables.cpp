@@ -163,6 +163,16 @@ TEST_F(Tables, ANameOfTwoLinesIsRefusedWhereItWouldNotBeRead) {
   }
 }
 
+TEST_F(Tables, ANameOfOtherBytesThanTextIsRefusedByJson) {
+  ScaleTable table;
+  table.ranges = {{"a\xff", {0.0f, 1.0f}}};
+  for (const ScaleTableFormat& format : table_formats()) {
+    const bool is_json = format.extension == ".json";
+    const std::string error = error_of([&] { write_table(folder_ / "t", table, format); });
+    EXPECT_THAT(error, is_json ? HasSubstr("its name is invalid UTF-8") : HasSubstr(kNoError));
+  }
+}
+
 TEST_F(Tables, FormatIsChosenByNameOrExtension) {
   EXPECT_EQ(table_format("", "a/b.json").name, "json");
   EXPECT_EQ(table_format("", "a/b.cache").name, "cache");
