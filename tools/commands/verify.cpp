@@ -267,7 +267,7 @@ void add_verify(CLI::App& program, Action& action) {
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
   not_negative(*command, "--atol", options->absolute,
                "Absolute tolerance; by default 0.001 of the largest value of the output, for\nint8 "
-               "models 0.02",
+               "models 0.02, with --all only 0.001 (see MISMATCHES)",
                "ATOL");
   command->callback([options, &action] {
     if (options->folder.empty()) {
