@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -18,7 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/read_all.hpp"
+#include "support/read_bytes.hpp"
 
 namespace bertcl::npz {
 namespace {
@@ -37,16 +35,6 @@ std::optional<ir::DType> dtype_of(const nlohmann::json& name) {
   const auto* const found = std::ranges::find_if(
       kDTypeNames, [&](const auto& entry) { return name.is_string() && name == entry.first; });
   return found == std::end(kDTypeNames) ? std::nullopt : std::optional(found->second);
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path))
-    throw Error(path.string() + ": is a directory", ErrorCode::invalid_file);
-  std::ifstream file(path, std::ios::binary);
-  std::string content = read_all(file);
-  if (!file.is_open() || file.bad())
-    throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
-  return content;
 }
 
 /// Numbers from 0 on; empty if the list holds anything else.
@@ -93,7 +81,7 @@ ir::Tensor tensor_of(const nlohmann::json& entry, std::string_view elements) {
 }  // namespace
 
 Arrays load_safetensors(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
+  const std::string content = read_bytes(path);
   const auto fail = [&](std::string_view what) -> void {
     throw Error(fmt::format("{}: {}", path.string(), what), ErrorCode::invalid_file);
   };

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "support/json_reason.hpp"
 #include "support/json_text.hpp"
 #include "support/pending_file.hpp"
+#include "support/read_bytes.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -135,11 +135,11 @@ void check_tuning_file(const std::filesystem::path& path) {
   // The one in the cache is bertcl's own, also where it is damaged.
   if (!named_by_user() || !std::filesystem::is_regular_file(path, absent)) return;
   std::ifstream stream(path, std::ios::binary);
-  if (!stream)
+  const std::string text = read_all(stream);
+  if (!stream.is_open() || stream.bad())
     throw Error(fmt::format(
         "BERTCL_TUNING names {}, which cannot be read; make it readable or name another file",
         path.string()));
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (text.empty() || (json.is_object() && json.contains("format") && json.contains("gemms")))
     return;
@@ -164,12 +164,13 @@ Tuning stored_tuning(const opencl::Context& context, std::string& note) {
     return {};
   }
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
+  const std::string text = read_all(stream);
+  if (!stream.is_open() || stream.bad()) {
     note = fmt::format("{} is not used: it cannot be read", path.string());
     return {};
   }
   try {
-    Tuning tuning = parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
+    Tuning tuning = parse_tuning(text);
     check_device(tuning, context.info());
     return tuning;
   } catch (const Error& error) {

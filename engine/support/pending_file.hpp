@@ -77,7 +77,6 @@ inline void check_writable(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& reason) {
     throw Error(path.string() + ": " + reason, ErrorCode::io);
   };
-  if (path.empty()) throw Error("the output file name is empty");
   check_path(path, "output");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("is a directory, expected a file");

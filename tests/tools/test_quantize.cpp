@@ -279,7 +279,7 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--json", path("none/q.json")}),
               AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
   expect_refused(quantize(path("none/q.onnx")), {"none"});
-  expect_refused(quantize(""), {"the output file name is empty"});
+  expect_refused(quantize(""), {"the path of the output is empty"});
   expect_refused({"quantize", kModel, "-o", kModel, "--data", kCalibration},
                  {"--output would overwrite " + kModel + ", which is read as MODEL"});
   expect_refused({"quantize", write("m.onnx", "words"), "-o", path("q.onnx"), "--data",

@@ -81,6 +81,18 @@ TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
                  {"x.npz: texts are expected; give arrays with --inputs"});
 }
 
+TEST_F(StandardInputTest, AFailedReadIsNoEnd) {
+  for (const std::string& command : {"embed " + kModel + " -", "answer " + kModel}) {
+    // Folders can be opened and not read.
+    FILE* pipe = popen((built_file("bertcl").string() + " " + command + " </ 2>&1").c_str(), "r");
+    ASSERT_TRUE(pipe);
+    std::string out(256, '\0');
+    out.resize(std::fread(out.data(), 1, out.size(), pipe));
+    EXPECT_NE(pclose(pipe), 0);
+    EXPECT_EQ(out, "bertcl: standard input: cannot read: Is a directory\n");
+  }
+}
+
 TEST_F(StandardInputTest, JsonArraysAreRefused) {
   const std::string array = "[\n {\"text\": \"a\", \"query\": \"b\"}\n]\n";
   const std::string remedy = "is a JSON array; write one object a line (jq -c '.[]' FILE)";

@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
 #include "support/fail.hpp"
+#include "support/read_bytes.hpp"
 #include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
 #include "text/base/unicode.hpp"
@@ -78,11 +81,17 @@ std::string data_name(const std::filesystem::path& path) {
   return path == "-" ? "standard input" : path.string();
 }
 
+void check_standard_input() {
+  if (std::ferror(stdin))
+    throw Error(fmt::format("standard input: cannot read: {}", std::strerror(errno)),
+                ErrorCode::io);
+}
+
 DataFile read_utf8(const std::filesystem::path& path) {
   DataFile file{data_name(path), {}};
   if (path == "-") {
-    file.content.assign(std::istreambuf_iterator<char>(std::cin), {});
-    if (std::cin.bad()) throw Error(file.name + ": cannot read");
+    file.content = read_all(std::cin);
+    check_standard_input();
     if (file.content.starts_with(kByteOrderMark)) file.content.erase(0, kByteOrderMark.size());
   } else {
     file.content = read_file(path);

@@ -34,6 +34,10 @@ Form form_of(const std::filesystem::path& path, std::string_view content);
 /// The file's name in messages: the path, or "standard input" for "-".
 std::string data_name(const std::filesystem::path& path);
 
+/// Throws Error where the last read of standard input failed: std::cin, which reads through stdin,
+/// only ends there.
+void check_standard_input();
+
 struct DataFile {
   std::string name;     ///< data_name()
   std::string content;  ///< without a byte order mark

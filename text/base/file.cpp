@@ -4,33 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <system_error>
 
 #include "bertcl/error.hpp"
-#include "support/check_path.hpp"
-#include "support/read_all.hpp"
 
 namespace bertcl::text {
-
-std::string read_bytes(const std::filesystem::path& path) {
-  check_path(path, "file");
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory, expected a file", path.string()), ErrorCode::io);
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)),
-                ErrorCode::io);
-  std::string content = read_all(file);
-  if (file.bad())
-    throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)),
-                ErrorCode::io);
-  return content;
-}
 
 std::string read_file(const std::filesystem::path& path) {
   std::string content = read_bytes(path);

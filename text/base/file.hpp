@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/read_bytes.hpp"
+
 namespace bertcl::text {
 
 /// That of UTF-8, which a text may begin with.
@@ -13,8 +15,7 @@ inline std::string_view without_byte_order_mark(std::string_view text) {
   return text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
 }
 
-/// Content of a file, byte for byte. Throws Error that names it.
-std::string read_bytes(const std::filesystem::path& path);
+using bertcl::read_bytes;
 /// The same without a byte order mark.
 std::string read_file(const std::filesystem::path& path);
 

@@ -197,7 +197,11 @@ nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text, bool built
       print_text("\n? ");
       std::fflush(stdout);
     }
-    if (!text::read_line(std::cin, line, number) || (prompt && line.empty())) break;
+    if (!text::read_line(std::cin, line, number)) {
+      text::check_standard_input();
+      break;
+    }
+    if (prompt && line.empty()) break;
     if (text::is_blank(line)) continue;
     try {
       if (text::first_ill_formed(line)) throw Error("invalid UTF-8");

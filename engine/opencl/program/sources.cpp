@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "opencl/program/ptx.hpp"
+#include "support/read_bytes.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -25,10 +26,12 @@ SourceTraits traits_of(std::string_view text) {
 FinalSource read_file(const std::string& name, const std::string& wanted_by) {
   const char* folder = std::getenv("BERTCL_KERNELS");
   if (folder && *folder) {
-    std::ifstream file(std::filesystem::path(folder) / name, std::ios::binary);
-    if (file) {
-      const std::string text(std::istreambuf_iterator<char>(file), {});
-      return {text, traits_of(text)};
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) {
+      std::string text = read_bytes(path);
+      const SourceTraits traits = traits_of(text);
+      return {std::move(text), traits};
     }
   }
   for (const SourceFile& source : embedded_sources())
