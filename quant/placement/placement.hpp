@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which inputs of which nodes get Q/DQ.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -74,7 +75,11 @@ struct Operand {
 /// A node whose inputs are quantized.
 struct Site {
   int node = 0;
-  std::vector<Operand> operands;
+  std::vector<Operand> operands;  ///< none where all of them are quantized elsewhere
+
+  bool has_weight() const {
+    return std::ranges::any_of(operands, [](const Operand& o) { return o.role == Role::weight; });
+  }
 };
 
 /// A node that could be quantized but stays float.

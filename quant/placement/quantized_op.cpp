@@ -122,9 +122,7 @@ std::vector<SkippedNode> other_than_matmuls(const Placement& placement, const Gr
   std::vector<SkippedNode> nodes;
   for (const Site& site : placement.sites) {
     const auto& node = index.node(site.node);
-    const bool has_weight = std::ranges::any_of(
-        site.operands, [](const Operand& operand) { return operand.role == Role::weight; });
-    if (has_weight && !is_op(node, "MatMul"))
+    if (site.has_weight() && !is_op(node, "MatMul"))
       nodes.push_back({label_of(node), node.op_type(),
                        fmt::format("{} is for MatMul, not for {}", measure, node.op_type())});
   }

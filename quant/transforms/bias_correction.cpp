@@ -34,14 +34,14 @@ std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
   std::map<std::string, std::vector<Linear>> all;
   for (const Site& site : placement.sites) {
     const auto& node = index.node(site.node);
-    if (!is_op(node, "MatMul") || site.operands.back().role != Role::weight) continue;
+    if (!is_op(node, "MatMul") || !site.has_weight()) continue;
     const auto skip = [&](std::string reason) {
       skipped.push_back({label_of(node), node.op_type(), std::move(reason)});
     };
     const auto& shape = encodings.at({node.input(1), Role::weight}).constant.values.shape();
     const int add = index.producer(structure.with_bias(node.output(0)));
     if (site.operands.size() != 2 || site.operands[0].role != Role::activation) {
-      skip("its other operand is not quantized");
+      skip("its other operand has no Q/DQ of its own");
     } else if (shape.size() != 2) {
       skip(fmt::format("its weight has {} dimensions", shape.size()));
     } else if (add == site.node) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias correction: the shift of a MatMul, measured and subtracted.
 #include <cmath>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "quant/analysis/output_error.hpp"
 #include "quant/calibration/calibrate.hpp"
+#include "quant/presets.hpp"
 #include "quant/transforms/bias_correction.hpp"
 #include "runtime/session.hpp"
 #include "tests/kernels_cl/device_test.hpp"
@@ -141,6 +145,20 @@ TEST_F(BiasCorrections, TellWhichMatMulsHaveNone) {
   const Report of_sums = calibrated().write();
   EXPECT_EQ(of_sums.corrected_biases, 0);
   EXPECT_EQ(of_sums.not_applied.at("bias correction").size(), 7u) << "each MatMul with a weight";
+}
+
+TEST_F(BiasCorrections, LeaveMatMulsWhoseInputsAreQuantizedWhereTheyAreMade) {
+  Options of_results = preset("qordered").options();
+  of_results.model = options_.model;
+  of_results.output = options_.output;
+  of_results.accuracy.bias_correction = true;
+  options_ = std::move(of_results);
+  const Report report = calibrated().write();
+  EXPECT_GT(report.corrected_biases, 0);
+  std::set<std::string> reasons;
+  for (const SkippedNode& node : report.not_applied.at("bias correction"))
+    reasons.insert(node.reason);
+  EXPECT_THAT(reasons, Contains("its other operand has no Q/DQ of its own"));
 }
 
 }  // namespace
