@@ -3,7 +3,7 @@
 //
 //   Trilu(x, k) {upper}
 //   becomes
-//   kept = column <= row + k, or for the upper part row + k <= column;  Where(kept, x, 0)
+//   kept = column - row <= k, or for the upper part k <= column - row;  Where(kept, x, 0)
 #include <utility>
 #include <vector>
 
@@ -27,10 +27,11 @@ bool expand_trilu_at(ir::Graph& g, ir::Node& trilu) {
   const auto places = [&](const ir::Dim& extent) {
     return emit("Range", {}, {ir::DType::i64, {extent}}, {{"start", 0}, {"step", 1}});
   };
-  const ir::Type by_row{ir::DType::i64, {rows, 1}};
-  ir::Value* diagonal = emit("Reshape", {places(rows)}, by_row);
-  if (trilu.input(1)) diagonal = emit("Add", {diagonal, trilu.input(1)}, by_row);
-  std::vector<ir::Value*> order{places(columns), diagonal};
+  ir::Value* row = emit("Reshape", {places(rows)}, {ir::DType::i64, {rows, 1}});
+  ir::Value* diagonal = emit("Sub", {places(columns), row}, {ir::DType::i64, {rows, columns}});
+  ir::Value* k = trilu.input(1);
+  if (!k) k = g.add_constant("k", ir::Tensor::zeros(ir::DType::i64, {}));
+  std::vector<ir::Value*> order{diagonal, k};
   if (trilu.int_attribute("upper", 1) != 0) std::swap(order[0], order[1]);
   ir::Value* kept = emit("LessOrEqual", std::move(order), {ir::DType::boolean, {rows, columns}});
   ir::Value* zero = g.add_constant("zero", ir::Tensor::zeros(type.dtype, {}));
