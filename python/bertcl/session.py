@@ -159,7 +159,8 @@ def _concat(name, sequences):
             raise TypeError(f"run_sequences: {name}[{i}] is {sequences[i]!r}, expected a sequence of numbers; give a "
                             f"single sequence as [{name}]")
         if array.size != array.shape[-1]:
-            raise TypeError(f"run_sequences: {name}[{i}] has shape {list(array.shape)}, expected a sequence of numbers")
+            raise TypeError(f"run_sequences: {name}[{i}] has shape {list(array.shape)}, expected a sequence of numbers; "
+                            "give each row as a sequence")
         if array.size and array.dtype.kind not in "biu":
             raise _bertcl.Error(f"{name}[{i}] has dtype {array.dtype}, expected integers")
         if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:

@@ -133,6 +133,8 @@ class PipelinesTest(PipelineCase):
         self.assertEqual(ours([], ["a"]), [])
         with self.assertRaisesRegex(ValueError, "candidate_labels is empty"):
             ours(given[0])
+        with self.assertRaisesRegex(TypeError, "candidate_labels is {'a': 1}, expected the names of classes"):
+            ours(given[0], {"a": 1})
         for wrong in "It is.", "{} {}", "{label}":
             with self.assertRaisesRegex(ValueError, f"hypothesis_template is '{wrong}', expected a sentence with {{}}"):
                 ours(given[0], ["a"], wrong)

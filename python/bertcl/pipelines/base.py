@@ -252,10 +252,12 @@ def the_known(what, name, known):
 
 
 def is_list(given):
-    """Whether it is a list, a tuple, an array or a data set: not a text, of letters, nor a dictionary, of keys, nor a
-    DataFrame, of the names of its columns."""
+    """Whether it is a list, a tuple, an array or a data set: not a text, of letters, nor a dictionary, of keys.
+    TypeError: it is a DataFrame, whose items are the names of its columns."""
+    if hasattr(given, "columns") and hasattr(given, "dtypes"):
+        raise TypeError(f"a {type(given).__name__} is no list; give a column of it, or for pairs frame.values")
     return ((isinstance(given, Iterable) or (hasattr(given, "__len__") and hasattr(given, "__getitem__")))
-            and not isinstance(given, (str, bytes, Mapping)) and not hasattr(given, "columns"))
+            and not isinstance(given, (str, bytes, Mapping)))
 
 
 def listed(given):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from tokenizers import models
 
-from .base import Pipeline, listed, softmax, texts_of, unwrapped
+from .base import Pipeline, is_list, listed, softmax, texts_of, unwrapped
 
 # transformers' clean_up_tokenization().
 CLEAN_UP = [(f" {end}", end) for end in ".?!,"] + [(" ' ", "'")] + [
@@ -34,7 +34,11 @@ class FillMask(Pipeline):
         for encoding, text in zip(encodings, texts):
             if mask not in encoding.ids:
                 raise ValueError(f"fill-mask: no {self.tokenizer.id_to_token(mask)} in '{text}'")
-        chosen = None if targets is None else self._ids([targets] if isinstance(targets, str) else listed(targets))
+        if isinstance(targets, str):
+            targets = [targets]
+        if targets is not None and not is_list(targets):
+            raise TypeError(f"targets is {targets!r}, expected a token or a list of tokens")
+        chosen = None if targets is None else self._ids(listed(targets))
         results = [self._result(np.array(encoding.ids), logits, mask, top_k, chosen) for encoding, (logits,) in
                    zip(encodings, self.rows(encodings, self.logits))]
         return unwrapped(results, given)

@@ -2,7 +2,7 @@
 """Classes that are named by the caller, scored by a model of natural language inference."""
 import numpy as np
 
-from .base import Pipeline, listed, softmax, texts_of
+from .base import Pipeline, is_list, listed, softmax, texts_of
 
 
 class ZeroShotClassification(Pipeline):
@@ -28,6 +28,8 @@ class ZeroShotClassification(Pipeline):
         labels = candidate_labels
         if isinstance(labels, str):
             labels = [label.strip() for label in labels.split(",") if label.strip()]
+        if not is_list(labels):
+            raise TypeError(f"candidate_labels is {labels!r}, expected the names of classes")
         labels = listed(labels)
         if not labels:
             raise ValueError("candidate_labels is empty, expected the names of classes")
