@@ -28,7 +28,7 @@ struct EmbeddingSettings {
   std::string similarity;  ///< "cosine", "dot", "euclidean", "manhattan"; "" where nothing is said
 };
 
-/// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json and
+/// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json or an older name of it, and
 /// config_sentence_transformers.json beside a model, or for FOLDER/onnx/model.onnx in FOLDER; a
 /// folder stands for the model in it, as for Session::load. Nothing of "", a model in memory.
 /// Throws Error where there is no such model, or that names the file for a module or a pooling that

@@ -19,7 +19,7 @@ struct ModelSettings {
   std::vector<std::string> classes;     ///< empty: none has a name, or the task has no classes
   std::optional<bool> multi_label;      ///< whether a text may be of several classes
   bool is_regression = false;           ///< outputs are numbers, not classes
-  bool has_token_types = true;          ///< false: its tokenizer gives it none (model_input_names)
+  bool has_token_types = true;          ///< false: by tokenizer_config.json it has none
   bool cleans_up = false;               ///< texts made of tokens: clean_up_tokenization_spaces
   std::string activation;               ///< "torch.nn.modules.linear.Identity"; of pairs' scores
   std::vector<std::string> mask_names;  ///< of the token that hides another one, best first

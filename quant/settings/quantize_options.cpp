@@ -116,7 +116,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement, Marke
       [&](const std::vector<std::string>& ops) {
         placement.output_op_types = {ops.begin(), ops.end()};
       },
-      "OP,...", "Also quantize the outputs of these operators, which --op-types names, too");
+      "OP,...", "Also quantize these operators' outputs (must be in --op-types)");
   one_of(add_list(
              command, "--places",
              [&](const std::vector<std::string>& names) {

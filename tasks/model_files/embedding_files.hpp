@@ -42,7 +42,7 @@ struct EmbeddingFiles {
 const std::string& prompt_named(const std::map<std::string, std::string>& prompts,
                                 const std::string& name);
 
-/// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,
+/// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json or an older name of it,
 /// config_sentence_transformers.json and what declared_length() reads, those in the folder of
 /// `model` or, for FOLDER/onnx/model.onnx, in FOLDER. Nothing is told where there are none. Throws
 /// Error that names the file for a module or a pooling that is not supported.

@@ -84,7 +84,7 @@ TEST(Pooling, IsThatOfTheHiddenStatesUnderAnyMask) {
     }
 }
 
-// As models that are converted to fp16 as a whole have them.
+// Models that are converted to fp16 as a whole have outputs in it.
 TEST(Pooling, IsInF32WhateverTheTypeOfTheOutputs) {
   const auto compiled = [](ir::DType type, const std::optional<Pooling>& pooling,
                            const char* result) {

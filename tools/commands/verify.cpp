@@ -265,10 +265,11 @@ void add_verify(CLI::App& program, Action& action) {
       ->type_name("TABLE")
       ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
-  not_negative(*command, "--atol", options->absolute,
-               "Absolute tolerance; by default 0.001 of the largest value of the output, for\nint8 "
-               "models 0.02, with --all only 0.001 (see MISMATCHES)",
-               "ATOL");
+  not_negative(
+      *command, "--atol", options->absolute,
+      "Absolute tolerance; by default 0.001 of the output's largest value; for int8\nmodels "
+      "0.02, but 0.001 with --all (see MISMATCHES)",
+      "ATOL");
   command->callback([options, &action] {
     if (options->folder.empty()) {
       if (options->model.empty()) throw CLI::RequiredError("MODEL");
