@@ -30,6 +30,7 @@ Graph copy(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs())
     made.add_output(output.name, values.at(output.value));
   for (const auto& [a, b] : graph.assumptions()) made.assume_equal(a, b);
+  for (const auto& [size, most] : graph.at_most()) made.assume_at_most(size, most);
   return made;
 }
 

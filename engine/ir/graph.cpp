@@ -247,10 +247,12 @@ Dim Graph::fresh_symbol() {
   if (next_symbol_ == 0) {
     for (const auto& [name, value] : values_)
       std::ranges::for_each(value->type.shape, reserve_symbols_of);
-    for (const auto& [a, b] : assumptions_) {
-      reserve_symbols_of(a);
-      reserve_symbols_of(b);
-    }
+    const auto reserve_both = [&](const std::pair<Dim, Dim>& pair) {
+      reserve_symbols_of(pair.first);
+      reserve_symbols_of(pair.second);
+    };
+    std::ranges::for_each(assumptions_, reserve_both);
+    std::ranges::for_each(at_most_, reserve_both);
   }
   return Dim::symbol(fmt::format("n{}", next_symbol_++));
 }

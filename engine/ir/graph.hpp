@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -157,6 +159,9 @@ class Graph {
   /// does not state it.
   void assume_equal(const Dim& a, const Dim& b);
   const std::vector<std::pair<Dim, Dim>>& assumptions() const { return assumptions_; }
+  /// Likewise, that the first size of each pair must be at most the second.
+  void assume_at_most(const Dim& size, const Dim& most) { at_most_.emplace(size, most); }
+  const std::set<std::pair<Dim, Dim>>& at_most() const { return at_most_; }
 
  private:
   using NodeList = std::list<std::unique_ptr<Node>>;
@@ -170,6 +175,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   int next_symbol_ = 0;
   std::vector<std::pair<Dim, Dim>> assumptions_;
+  std::set<std::pair<Dim, Dim>> at_most_;
   std::map<std::string, int, std::less<>> next_suffix_;
 };
 

@@ -59,10 +59,9 @@ ir::Symbols known_symbols(const ir::Graph& graph) {
   return known;
 }
 
-/// The sizes that must be equal in every run, as far as they follow from the input shapes.
-std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph,
-                                                               const ir::Symbols& known) {
-  auto pairs = graph.assumptions();
+/// The pairs of sizes that follow from the input shapes.
+template <class Pairs>
+Pairs checkable(Pairs pairs, const ir::Symbols& known) {
   std::erase_if(pairs, [&](const auto& p) {
     return ir::unknown_symbol(std::array{p.first, p.second}, known) != nullptr;
   });
@@ -193,7 +192,8 @@ const Lowering* find_lowering(std::string_view op) {
 void lower(Builder& builder, const ir::Graph& graph) {
   Plan& plan = builder.plan();
   const ir::Symbols known = known_symbols(graph);
-  plan.equal_sizes = checkable_assumptions(graph, known);
+  plan.equal_sizes = checkable(graph.assumptions(), known);
+  for (const auto& [size, most] : checkable(graph.at_most(), known)) builder.limit(size, most);
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
     const bool only_packed =

@@ -38,6 +38,18 @@ TEST(SizeChecks, WhatOnlyTheInputsTellIsCheckedInEachRun) {
        {{"batch", 2}, {"k", 5}},
        {{"batch", 2}, {"k", 3}},
        "the model requires k to be at least 4, the inputs give 3"},
+      {"fewer columns than a constant end that only gives a size",
+       R"(graph g(%x: f32[batch, k]) {
+  const %one: i64[1] = [1]  const %four: i64[1] = [4]  const %half: f32[] = 0.5
+  %a: f32[batch, 3] = Slice(%x, %one, %four, %one)
+  %b: f32[batch, 3] = Relu(%a)
+  %s: i64[2] = Shape(%b)
+  %y: f32[batch, 3] = Expand(%half, %s)
+  return %y as y
+})",
+       {{"batch", 2}, {"k", 5}},
+       {{"batch", 2}, {"k", 3}},
+       "the model requires k to be at least 4, the inputs give 3"},
       {"the last two but one of fewer",
        R"(graph g(%x: f32[batch, k, 2]) {
   const %from: i64[1] = [-3]  const %to: i64[1] = [-1]  const %one: i64[1] = [1]

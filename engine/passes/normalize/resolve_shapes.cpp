@@ -7,8 +7,15 @@
 //
 // Integer values that are sizes become constants or `sizes`; Reshape, Expand and Range lose their
 // shape operands. A shape that only a run can tell keeps its operands.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "ops/infer.hpp"
+#include "ops/op.hpp"
 #include "ops/operands.hpp"
+#include "ops/support.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
@@ -22,16 +29,47 @@ class Resolver {
   explicit Resolver(ir::Graph& g) : g_(g), symbols_(g.input_symbols()) {}
 
   bool run() {
+    bool changed = g_.remove_dead();
     ops::infer(g_, values_);
-    bool changed = false;
+    const std::vector<Reach> reaches = reaches_of_slices();
     for (ir::Node* node : g_.node_list()) {
       for (ir::Value* out : node->outputs) changed |= replace_known(*node, out);
       changed |= drop_shape_operand(*node);
     }
-    return g_.remove_dead() || changed;
+    changed |= g_.remove_dead();
+    // Lowering asks for those of the Slices that stay.
+    for (const Reach& reach : reaches)
+      if (!g_.contains(reach.slice)) g_.assume_at_most(reach.size, reach.most);
+    return changed;
   }
 
  private:
+  /// How many elements of an axis a Slice takes for granted.
+  struct Reach {
+    const ir::Node* slice;
+    ir::Dim size, most;
+  };
+
+  std::vector<Reach> reaches_of_slices() {
+    std::vector<Reach> reaches;
+    for (const auto& node : g_.nodes()) {
+      if (node->op != "Slice" || node->inputs.size() < 3) continue;
+      const auto numbers = [&](std::size_t i) {
+        return node->input(i) ? values_.constants(node->input(i)) : std::nullopt;
+      };
+      const auto starts = numbers(1), axes = numbers(3), steps = numbers(4);
+      if (!starts) continue;  // infer() has refused axes and steps that are no constants
+      const ir::Shape &from = node->inputs[0]->type.shape, &to = node->output()->type.shape;
+      for (std::size_t i = 0; i < starts->size(); ++i) {
+        const std::size_t axis = ops::NodeContext{*node}.axis(
+            axes ? (*axes)[i] : static_cast<std::int64_t>(i), from.size());
+        if (const auto size = ops::slice_reach((*starts)[i], steps ? (*steps)[i] : 1, to[axis]))
+          reaches.push_back({node.get(), *size, from[axis]});
+      }
+    }
+    return reaches;
+  }
+
   /// True if every run knows the sizes from the shapes of the inputs.
   bool is_known(const ir::Shape& shape) const { return !ir::unknown_symbol(shape, symbols_); }
 
