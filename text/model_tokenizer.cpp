@@ -16,6 +16,19 @@
 #include "text/token_names.hpp"
 
 namespace bertcl::text {
+namespace {
+
+/// The class that transformers 5 names where a tokenizer is of no family.
+constexpr const char* kNoFamily = "TokenizersBackend";
+
+/// Whether the class of the tokenizer is one that leaves all to a tokenizer.json: the classes of
+/// families change the case and the tokens around texts of the file.
+bool leaves_all_to_file(const JsonNode& tokenizer_config) {
+  const auto family = tokenizer_config.find("tokenizer_class");
+  return family && (family->string() == "PreTrainedTokenizerFast" || family->string() == kNoFamily);
+}
+
+}  // namespace
 
 std::filesystem::path vocabulary_beside(const std::filesystem::path& model) {
   for (const char* name : kVocabularyFiles)
@@ -43,9 +56,12 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
     const auto found = settings.find(key);
     if (found && !option) option = found->boolean();
   };
-  read(options.lower_case, "do_lower_case");
-  read(options.strip_accents, "strip_accents");
-  read(options.split_cjk, "tokenize_chinese_chars");
+  options.as_it_stands = vocabulary.extension() == ".json" && leaves_all_to_file(settings);
+  if (!options.as_it_stands) {
+    read(options.lower_case, "do_lower_case");
+    read(options.strip_accents, "strip_accents");
+    read(options.split_cjk, "tokenize_chinese_chars");
+  }
   if (const auto side = settings.find("truncation_side"); side && !options.cut_left) {
     options.cut_left = side->string() == "left";
     if (!*options.cut_left && side->string() != "right")
@@ -63,7 +79,7 @@ bool has_token_types(const JsonNode& tokenizer_config) {
     return lists;
   }
   const auto family = tokenizer_config.find("tokenizer_class");
-  return !family || family->string() != "TokenizersBackend";
+  return !family || family->string() != kNoFamily;
 }
 
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {

@@ -148,7 +148,7 @@ bool is_byte_level(const Json& pre_tokenizer) {
 }  // namespace
 
 bool overrule(Json& document, const TokenizerOptions& options) {
-  bool changed = surround_as_bert(document);
+  const bool changed = !options.as_it_stands && surround_as_bert(document);
   const auto normalizer = document.find("normalizer");
   if (normalizer == document.end()) return changed;
   const Json before = *normalizer;

@@ -15,7 +15,8 @@ inline constexpr const char* kTokenizerHint =
     "token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
 /// Gives each BertNormalizer of a document what the options set, and a document of BERT's parts
-/// without a post_processor that of BERT. Returns whether that changed it.
+/// without a post_processor that of BERT, unless it is to stand as it is. Returns whether that
+/// changed it.
 bool overrule(nlohmann::json& document, const TokenizerOptions& options);
 
 /// Reads model, normalizer, pre_tokenizer, post_processor, decoder, added_tokens and truncation;

@@ -97,6 +97,9 @@ TEST_F(ApiTokenizer, WithoutAPostProcessorABertHasItsTokensAroundTexts) {
   EXPECT_THAT(Tokenizer::json_of(file), HasSubstr(R"("type":"BertProcessing")"));
   EXPECT_THAT(Tokenizer::load(folder / "copy.json").encode_pairs({{"a", "a"}}).ids,
               ElementsAre(3, 2, 1, 2, 1));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+  EXPECT_THAT(Tokenizer::load(file).encode_pairs({{"a", "a"}}).ids, ElementsAre(2, 2));
+  EXPECT_THAT(Tokenizer::json_of(file), Not(HasSubstr("BertProcessing")));
 }
 
 TEST_F(ApiTokenizer, PairsHaveTheTokenTypesThatTheConfigNames) {

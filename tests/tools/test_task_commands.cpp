@@ -125,6 +125,14 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
   EXPECT_THAT(tokens({"", true, {}}), ElementsAre("cafe", "東", "京"));
   write("tokenizer_config.json", R"({"do_lower_case": true, "tokenize_chinese_chars": false})");
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京"));
+  for (const char* family : {"PreTrainedTokenizerFast", "TokenizersBackend"}) {
+    write("tokenizer_config.json",
+          R"({"do_lower_case": true, "tokenize_chinese_chars": false, "tokenizer_class": ")" +
+              std::string(family) + "\"}");
+    EXPECT_THAT(tokens({}), ElementsAre("Café", "東", "京")) << "of no family";
+    EXPECT_THAT(tokens({"", true, {}}), ElementsAre("cafe", "東", "京"));
+  }
+  write("tokenizer_config.json", R"({"do_lower_case": true, "tokenize_chinese_chars": false})");
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
   EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京")) << "tokenizer.json comes first";
   write("tokenizer.json", json.substr(0, json.size() / 2));
