@@ -25,11 +25,11 @@ std::string_view of(std::string_view text, const text::Span& span) {
   return text.substr(span.begin, span.end - span.begin);
 }
 
-/// Of word pieces those that are longer or shorter than what they stand for, since they have "##";
-/// of others those without a space in front.
+/// Of tokens that have a prefix such as "##" then, those that are longer or shorter than what they
+/// stand for; of others those without a space in front.
 bool continues_word(std::string_view text, const std::string& token, const text::Span& span,
-                    bool word_pieces) {
-  if (word_pieces) return text::count_code_points(token) != text::count_code_points(of(text, span));
+                    bool marked) {
+  if (marked) return text::count_code_points(token) != text::count_code_points(of(text, span));
   return span.begin > 0 && text[span.begin - 1] != ' ' &&
          (span.begin == text.size() || text[span.begin] != ' ');
 }
@@ -37,13 +37,12 @@ bool continues_word(std::string_view text, const std::string& token, const text:
 std::vector<Token> tokens_of(std::string_view text, const text::Encoding& encoding, Scores scores,
                              const text::Tokenizer& tokenizer, std::size_t labels) {
   std::vector<Token> tokens;
-  const bool word_pieces = tokenizer.spelling() == text::Spelling::word_pieces;
+  const bool marked = tokenizer.marks_pieces();
   const std::optional<std::int32_t> unknown = tokenizer.unknown_id();
   for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
     const std::int32_t id = encoding.ids[i];
     const text::Span& span = encoding.spans[i];
-    const bool continues =
-        id != unknown && continues_word(text, tokenizer.token(id), span, word_pieces);
+    const bool continues = id != unknown && continues_word(text, tokenizer.token(id), span, marked);
     tokens.push_back({scores.subspan(i * labels, labels), span, i, continues});
   }
   return tokens;

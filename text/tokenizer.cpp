@@ -140,7 +140,7 @@ Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptio
   const int longest = std::max(options.max_word_chars.value_or(100), 0);
   pipeline->model =
       wordpiece_model(pipeline->vocabulary, {.longest_word = static_cast<std::size_t>(longest)});
-  pipeline->word_pieces = true;
+  pipeline->word_pieces = pipeline->marks_pieces = true;
   Tokenizer tokenizer(options);
   tokenizer.pipeline_ = pipeline;
   const std::int32_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
@@ -160,6 +160,8 @@ std::vector<std::int32_t> Tokenizer::encode_word(std::string_view word) const {
   if (!pipeline_->byte_level || word.starts_with(' ')) return encode(word);
   return encode(' ' + std::string(word));
 }
+
+bool Tokenizer::marks_pieces() const { return pipeline_->marks_pieces; }
 
 Spelling Tokenizer::spelling() const {
   if (pipeline_->word_pieces) return Spelling::word_pieces;

@@ -117,6 +117,8 @@ class Tokenizer {
   bool truncates_left() const { return truncates_left_; }
 
   Spelling spelling() const;
+  /// Whether tokens that continue a word have a prefix such as "##".
+  bool marks_pieces() const;
 
   /// The text that tokens spell, by the decoder of their file, else by spelling().
   std::string decode(std::vector<std::string> tokens) const;

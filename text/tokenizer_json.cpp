@@ -180,6 +180,8 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   read_truncation(root, *pipeline);
   pipeline->truncates_left = options.cut_left.value_or(pipeline->truncates_left);
   pipeline->word_pieces = kind_of_model(*model) == "WordPiece";
+  const auto prefix = model->find("continuing_subword_prefix");
+  pipeline->marks_pieces = prefix ? !prefix->string().empty() : pipeline->word_pieces;
   pipeline->unknown_as_text = kind_of_model(*model) == "Unigram";
   pipeline->byte_level =
       document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);

@@ -85,6 +85,27 @@ TEST(Entities, UnknownTokensBeginWordsWhateverTheirName) {
               ElementsAre(entity("PER", 0, 1, 0.9F)));
 }
 
+TEST(Entities, WordsEndWhereNoPrefixContinuesThem) {
+  const auto entities = [](const char* model) {
+    const ScratchFile file(std::string(R"({"pre_tokenizer": {"type": "BertPreTokenizer"},
+                                           "model": {)") +
+                           model + "}}");
+    const text::Tokenizer tokenizer = text::Tokenizer::from_file(file.path());
+    const text::Encoding encoding = tokenizer.encode_with_spans("a.a");
+    EXPECT_THAT(encoding.ids, ElementsAre(1, 2, 1));
+    return find_entities("a.a", encoding, std::vector{0.1F, 0.9F, 0.8F, 0.2F, 0.3F, 0.7F},
+                         tokenizer, {"O", "B-PER"}, Aggregation::first);
+  };
+  const auto two = ElementsAre(entity("PER", 0, 1, 0.9F), entity("PER", 2, 3, 0.7F));
+  const auto one = ElementsAre(entity("PER", 0, 3, 0.9F));
+  const std::string bpe = R"("type": "BPE", "merges": [], "vocab": {"x": 0, "a": 1, ".": 2})";
+  EXPECT_THAT(entities((bpe + R"(, "continuing_subword_prefix": "##")").c_str()), two);
+  EXPECT_THAT(entities((bpe + R"(, "continuing_subword_prefix": null)").c_str()), one);
+  const std::string pieces = R"("type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, ".": 2})";
+  EXPECT_THAT(entities(pieces.c_str()), two) << "## by default";
+  EXPECT_THAT(entities((pieces + R"(, "continuing_subword_prefix": "")").c_str()), one);
+}
+
 TEST(Entities, SpansCountBytes) {
   EXPECT_THAT(found_entities("\u00e9 a", {0, 1}, Aggregation::simple),
               ElementsAre(entity("PER", 3, 4)));

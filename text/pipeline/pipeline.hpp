@@ -32,6 +32,7 @@ class Pipeline {
   PostProcessor post_processor;
   std::optional<Decoders> decoders;  ///< none: the file has none that are supported
   bool word_pieces = false;          ///< the model is WordPiece
+  bool marks_pieces = false;         ///< tokens that continue a word have a prefix: "##"
   bool unknown_as_text = false;      ///< what Unigram lacks keeps its text as a token
   bool byte_level = false;           ///< a space before a word tells that it begins there
   std::optional<int> longest;        ///< tokens of a sequence (`truncation`)
