@@ -107,7 +107,10 @@ std::optional<int> declared_length(const std::filesystem::path& model) {
   if (!text::is_present(tokenizer)) return length;
   const nlohmann::json json = text::read_json(tokenizer);
   const std::string origin = tokenizer.string();
-  const auto limit = text::JsonNode(json, origin).find("model_max_length");
+  const text::JsonNode settings(json, origin);
+  // The older name, which transformers takes where the newer one is absent.
+  const auto limit =
+      settings.find(json.contains("model_max_length") ? "model_max_length" : "max_len");
   const auto max_length = limit ? read_length(*limit) : std::nullopt;
   return length && max_length ? std::min(length, max_length) : length ? length : max_length;
 }

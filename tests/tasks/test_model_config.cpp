@@ -22,6 +22,9 @@ TEST(DeclaredLength, IsTheLessOfTokenizerAndPositions) {
   EXPECT_EQ(length("{}", R"({"max_position_embeddings": 8192})"), 8192);
   EXPECT_EQ(length(R"({"model_max_length": 256})", R"({"max_position_embeddings": 512})"), 256);
   EXPECT_EQ(length(R"({"model_max_length": 4096})", R"({"max_position_embeddings": 512})"), 512);
+  EXPECT_EQ(length(R"({"max_len": 128})", R"({"max_position_embeddings": 512})"), 128);
+  EXPECT_EQ(length(R"({"max_len": 128, "model_max_length": 256})", "{}"), 256);
+  EXPECT_EQ(length(R"({"max_len": 128, "model_max_length": null})", "{}"), std::nullopt);
   EXPECT_EQ(length("{}", R"({"max_position_embeddings": -1})"), std::nullopt);
   for (const char* wrong : {"0", "-5", "0.5"})
     EXPECT_ERROR(HasSubstr("tokenizer_config.json: model_max_length is "),
