@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -45,8 +45,17 @@ std::vector<std::string> usual_names() {
   return names;
 }
 
-/// Adds the files of the modules Transformer and Dense that modules.json names; those inside the
-/// folder, too, if it throws for a Dense one outside.
+/// In the folder of a module of sentence-transformers.
+std::span<const char* const> files_of_module(std::string_view name) {
+  static constexpr std::array<const char*, 2> files = {"config.json", "model.safetensors"};
+  if (name == "Transformer") return text::kTransformerFiles;
+  if (name == "Pooling") return std::span(files).first(1);
+  if (name == "Dense") return files;
+  return {};
+}
+
+/// Adds the files of the modules that modules.json names; those inside the folder, too, if it
+/// throws for one outside.
 void add_module_files(const fs::path& modules, std::vector<std::string>& names) {
   std::error_code ignored;
   if (!fs::is_regular_file(modules, ignored)) return;
@@ -56,19 +65,15 @@ void add_module_files(const fs::path& modules, std::vector<std::string>& names) 
   text::JsonNode(json, origin).each([&](const text::JsonNode& module) {
     const std::string type = module.at("type").string();
     const std::string_view name = std::string_view(type).substr(type.rfind('.') + 1);
-    if (name != "Dense" && name != "Transformer") return;
+    const auto files = files_of_module(name);
+    if (files.empty()) return;
     const text::JsonNode path = module.at("path");
     if (!text::is_inside(path.string())) {
-      if (name == "Dense") outside = path;  // a Transformer lies in the folder itself
+      if (name != "Transformer") outside = path;  // which lies in the folder itself
       return;
     }
-    const auto add = [&](const char* file) {
+    for (const char* file : files)
       names.push_back((fs::path(path.string()).lexically_normal() / file).generic_string());
-    };
-    if (name == "Transformer")
-      std::ranges::for_each(text::kTransformerFiles, add);
-    else
-      for (const char* file : {"config.json", "model.safetensors"}) add(file);
   });
   if (outside)
     outside->fail(fmt::format("is outside the model's folder; write only the model with {}",

@@ -70,6 +70,15 @@ TEST_F(CompanionsTest, TheFileOfTheTransformerMayLieInAFolderAndBeNamedAfterTheM
                                            "0_Transformer/sentence_xlm-roberta_config.json"));
 }
 
+TEST_F(CompanionsTest, ThePoolingMayLieInAnyFolder) {
+  fs::create_directory(path("in/pooling"));
+  write("in/modules.json",
+        R"([{"type": "sentence_transformers.models.Pooling", "path": "pooling"}])");
+  write("in/pooling/config.json", "mean");
+  write("in/pooling/other.json", "of no module");
+  EXPECT_THAT(copy(), UnorderedElementsAre("modules.json", "pooling/config.json"));
+}
+
 TEST_F(CompanionsTest, NoModuleLiesOutsideOfTheFolder) {
   for (const std::string outside : {"../2_Dense", "/2_Dense", "a/../../2_Dense", ".", ""}) {
     write("in/modules.json",
