@@ -12,6 +12,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "support/fail.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -68,8 +69,9 @@ Batches::Batches(const std::vector<ir::Port>& inputs, const SampleSource& source
   if (size < 1) fail("a calibration batch must have 1 or more samples, got {}", size);
   for (const ir::Port& port : inputs)
     if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())
-      fail("input '{}' has a batch of {}; it cannot take {} calibration samples", port.name,
-           port.type.shape[0].constant(), size);
+      fail(
+          "input '{}' has a fixed batch of {}; samples of such models run one by one; leave out {}",
+          port.name, port.type.shape[0].constant(), option_name("batch"));
 }
 
 std::vector<Sample> Batches::next() {
