@@ -186,6 +186,7 @@ class Placer {
   /// The operands of a node. Returns why it, or one of them, stays in float.
   std::string collect_operands(int n, const Operator& op, std::vector<Operand>& operands) {
     const auto& node = index_.node(n);
+    if (looks_up(node)) return leave(operands, "it selects rows of a table, by OneHot");
     std::string reason;
     bool varies = false;
     for (int i = 0; i < std::min(op.data, node.input_size()); ++i) {
@@ -225,6 +226,12 @@ class Placer {
     if (is_op(node, "Add") && feeds_root(n))
       return leave(operands, "the variance of a LayerNorm stays float");
     return reason;
+  }
+
+  /// A MatMul that the engine reads as Gather. OneHot has no kernel of its own.
+  bool looks_up(const onnx::NodeProto& node) const {
+    const int producer = is_op(node, "MatMul") ? index_.producer(node.input(0)) : -1;
+    return producer >= 0 && is_op(index_.node(producer), "OneHot");
   }
 
   /// The residual input of a pre-norm block: it is never normalized itself, and each rounding of

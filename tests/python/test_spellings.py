@@ -112,6 +112,29 @@ class Spellings(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "513 tokens.*position table ends at 512"):
             bertcl_run(path, batch(spec, (513,)))
 
+    def test_segments_by_one_hot_rows(self):
+        """As TensorFlow's BERT embeds them."""
+        spec = make_bert.Spec()
+        model = make_bert.build(spec)
+        graph, table = model.graph, "bert.embeddings.token_type_embeddings.weight"
+        at, gather = next((at, n) for at, n in enumerate(graph.node) if n.input[0] == table)
+        rows = [onnx.helper.make_node("OneHot", [spec.types_name, "depth", "off_on"], ["rows"], axis=-1),
+                onnx.helper.make_node("MatMul", ["rows", table], gather.output)]
+        graph.node.remove(gather)
+        for node in reversed(rows):
+            graph.node.insert(at, node)
+        graph.initializer.extend([numpy_helper.from_array(np.int64([2]), "depth"),
+                                  numpy_helper.from_array(np.float32([0, 1]), "off_on")])
+        path, texts, words = self.folder / "model.onnx", self.folder / "texts.txt", self.folder / "vocab.txt"
+        onnx.save(model, path)
+        words.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                                    *(f"w{i}" for i in range(spec.vocabulary - 5))]))
+        texts.write_text("w1 w2 w3 w7\nw30 w3\n")
+        made, calibration = self.folder / "made.onnx", ["--task", "text", "--data", texts, "--vocab", words]
+        for options in [*calibration, "--smooth", "off"], ["--dynamic", "--per-token"]:
+            bertcl("quantize", path, "-o", made, "--model-only", "--force", *options)
+            self.check(made, spec, 0.01)
+
     def test_other_weights_are_noticed(self):
         spec = make_bert.Spec.of_size("tiny")
         path, other = self.write(spec), self.write(make_bert.Spec.of_size("tiny", seed=1), "other.onnx")

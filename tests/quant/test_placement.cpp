@@ -55,6 +55,17 @@ TEST(Placement, MatMulsOfSizesAndPositionsAloneStayFloat) {
   }
 }
 
+TEST(Placement, TablesThatOneHotRowsSelectFromStayFloat) {
+  GraphBuilder g = block(Norm::whole);
+  g.node("OneHot", {g.input("ids", {3}), g.ints("depth", {4}), g.weight("off_on", {2}, {0, 1})},
+         "rows");
+  g.node("MatMul", {"rows", g.weight("table", {4, 2}, std::vector<float>(8, 1.0f))}, "looked_up");
+  Analysed a(std::move(g));
+  const Placement p = place(a, {.op_types = {"MatMul"}, .head = true});
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
+  EXPECT_THAT(p.skipped.back().reason, HasSubstr("OneHot"));
+}
+
 TEST(Placement, ChannelsOfResidualAddsUnlessTheirResultsAreQuantized) {
   const auto role = [](const PlacementOptions& options) {
     Analysed a(block(Norm::whole));
