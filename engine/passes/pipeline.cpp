@@ -22,7 +22,7 @@ MakePass find_quantize, resolve_shapes, unmerge_axes, untile_matmul, gather_one_
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear,
     find_linear_q, find_quantize_rows, split_linear, drop_row_mask, find_positions, find_embedding,
-    find_add_norm, find_pooling, expand_layer_norm, expand_trilu;
+    find_add_norm, find_pooling, expand_layer_norm, expand_one_hot, expand_trilu;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass find_attention(bool drop_padding);
 Pass fold_dequantize(const ir::Limits& limits);
@@ -53,8 +53,8 @@ std::vector<Pass> pipeline(const Options& options) {
       find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
       share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),
       lift_quantize(), find_attention(options.drop_padding), drop_row_mask(), find_positions(),
-      find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), expand_trilu(),
-      dead_code(),
+      find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), expand_one_hot(),
+      expand_trilu(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),

@@ -228,7 +228,7 @@ class Placer {
     return reason;
   }
 
-  /// A MatMul that the engine reads as Gather. OneHot has no kernel of its own.
+  /// A MatMul that the engine reads as Gather, as long as it is float.
   bool looks_up(const onnx::NodeProto& node) const {
     const int producer = is_op(node, "MatMul") ? index_.producer(node.input(0)) : -1;
     return producer >= 0 && is_op(index_.node(producer), "OneHot");

@@ -91,7 +91,8 @@ class RandomParts : protected RandomBuilder {
       case 2: {
         ir::Shape shape = ids_->type.shape;
         shape.emplace_back(table_rows);
-        ir::Value* off_on = constant(ir::Tensor::of<float>({2}, {0, 1}), ir::DType::f32);
+        const float on = pool_.size() % 2 == 0 ? 1 : 2;  // only 1 is a look-up
+        ir::Value* off_on = constant(ir::Tensor::of<float>({2}, {0, on}), ir::DType::f32);
         ir::Value* one_hot =
             emit_typed("OneHot", {ids_, scalar(table_rows, ir::DType::i64), off_on},
                        {{"axis", std::int64_t{-1}}}, {ir::DType::f32, shape});

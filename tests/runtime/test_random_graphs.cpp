@@ -35,8 +35,9 @@ std::vector<std::string> names_of_passes() {
   std::set<std::string> names;
   for (const passes::Pass& pass : passes::pipeline({})) names.insert(pass.name);
   // What these rewrite has no kernel.
-  for (const char* needed : {"resolve_shapes", "split_qlinear_matmul", "gather_one_hot",
-                             "widen_halves", "softmax_last", "expand_layer_norm", "expand_trilu"})
+  for (const char* needed :
+       {"resolve_shapes", "split_qlinear_matmul", "gather_one_hot", "widen_halves", "softmax_last",
+        "expand_layer_norm", "expand_one_hot", "expand_trilu"})
     names.erase(needed);
   return {names.begin(), names.end()};
 }
