@@ -41,7 +41,8 @@ bool is_shifted(const ir::Graph& graph, const ir::Node& node) {
 }
 
 bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
-  static const Pattern without_beta = times_gamma(), with_beta = op("Add", {times_gamma(), constant("beta")});
+  static const Pattern without_beta = times_gamma(),
+                       with_beta = op("Add", {times_gamma(), constant("beta")});
   Match m;
   if (node.op == "Mul" ? is_shifted(graph, node) || !matches(without_beta, node.output(), m)
                        : node.op != "Add" || !matches(with_beta, node.output(), m))
