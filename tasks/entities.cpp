@@ -25,8 +25,8 @@ std::string_view of(std::string_view text, const text::Span& span) {
   return text.substr(span.begin, span.end - span.begin);
 }
 
-/// Of tokens that have a prefix such as "##" then, those that are longer or shorter than what they
-/// stand for; of others those without a space in front.
+/// If tokens inside a word have a prefix ("##"), those whose length differs from that of their
+/// text; else those without a space before them.
 bool continues_word(std::string_view text, const std::string& token, const text::Span& span,
                     bool marked) {
   if (marked) return text::count_code_points(token) != text::count_code_points(of(text, span));

@@ -14,21 +14,9 @@
 #include "text/base/json_file.hpp"
 #include "text/base/json_node.hpp"
 #include "text/token_names.hpp"
+#include "text/tokenizer_class.hpp"
 
 namespace bertcl::text {
-namespace {
-
-/// The class that transformers 5 names where a tokenizer is of no family.
-constexpr const char* kNoFamily = "TokenizersBackend";
-
-/// Whether the class of the tokenizer is one that leaves all to a tokenizer.json: the classes of
-/// families change the case and the tokens around texts of the file.
-bool leaves_all_to_file(const JsonNode& tokenizer_config) {
-  const auto family = tokenizer_config.find("tokenizer_class");
-  return family && (family->string() == "PreTrainedTokenizerFast" || family->string() == kNoFamily);
-}
-
-}  // namespace
 
 std::filesystem::path vocabulary_beside(const std::filesystem::path& model) {
   for (const char* name : kVocabularyFiles)
@@ -47,7 +35,7 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
 }
 
 TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
-  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
+  const std::filesystem::path config = companion_file(vocabulary, "tokenizer_config.json");
   if (!is_present(config)) return options;
   const std::string origin = config.string();
   const nlohmann::json json = read_json(config);
@@ -56,8 +44,11 @@ TokenizerOptions with_config(const std::filesystem::path& vocabulary, TokenizerO
     const auto found = settings.find(key);
     if (found && !option) option = found->boolean();
   };
-  options.as_it_stands = vocabulary.extension() == ".json" && leaves_all_to_file(settings);
-  if (!options.as_it_stands) {
+  const auto named = settings.find("tokenizer_class");
+  // Other classes change the case and the tokens around texts that a tokenizer.json says.
+  options.adds_to_file =
+      vocabulary.extension() != ".json" || !named || !is_generic(named->string());
+  if (options.adds_to_file) {
     read(options.lower_case, "do_lower_case");
     read(options.strip_accents, "strip_accents");
     read(options.split_cjk, "tokenize_chinese_chars");
@@ -79,7 +70,7 @@ bool has_token_types(const JsonNode& tokenizer_config) {
     return lists;
   }
   const auto family = tokenizer_config.find("tokenizer_class");
-  return !family || family->string() != kNoFamily;
+  return !family || family->string() != kTokenizersBackend;
 }
 
 Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {

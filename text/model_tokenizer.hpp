@@ -26,9 +26,9 @@ std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& 
 
 /// The options, of which tokenizer_config.json beside the vocabulary says what they leave open:
 /// "do_lower_case", "strip_accents", "tokenize_chinese_chars", "truncation_side" and
-/// "clean_up_tokenization_spaces"; of these the first three not of a tokenizer.json whose class is
-/// of no family (PreTrainedTokenizerFast). Without has_token_types() all token types are 0. Throws
-/// Error if one is of another type, or the file is damaged.
+/// "clean_up_tokenization_spaces"; of these the first three not of a tokenizer.json with a class
+/// that is_generic(). Without has_token_types() all token types are 0. Throws Error if one is of
+/// another type, or the file is damaged.
 TokenizerOptions with_config(const std::filesystem::path& vocabulary,
                              TokenizerOptions options = {});
 

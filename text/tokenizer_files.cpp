@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "text/base/file.hpp"
 #include "text/base/json_node.hpp"
 #include "text/token_names.hpp"
+#include "text/tokenizer_class.hpp"
 #include "text/tokenizer_json.hpp"
 
 namespace bertcl::text {
@@ -34,42 +34,11 @@ Json special_token(const std::string& content, std::int64_t id) {
           {"special", true}};
 }
 
-/// What `key` is in the file `name` beside another one; "" where it is silent.
-std::string named_beside(const std::filesystem::path& path, const char* name, const char* key) {
-  const Json json = object_beside(path, name);
-  const std::string origin = companion_file(path, name).string();
-  const auto found = JsonNode(json, origin).find(key);
-  return found ? found->string() : "";
-}
-
 /// Whether RoBERTa's tokenizer reads a text as if a space stood before it.
 bool adds_prefix_space(const std::filesystem::path& path) {
   const Json json = object_beside(path, "tokenizer_config.json");
   const std::string origin = companion_file(path, "tokenizer_config.json").string();
   return JsonNode(json, origin).flag("add_prefix_space", false);
-}
-
-/// The class of a tokenizer by the files beside it, in the order of AutoTokenizer of transformers;
-/// "" if they name none.
-std::string class_beside(const std::filesystem::path& path) {
-  const std::string own = named_beside(path, "tokenizer_config.json", "tokenizer_class");
-  return own.empty() ? named_beside(path, "config.json", "tokenizer_class") : own;
-}
-
-/// Whether a class, without "Tokenizer" and "Fast", is one of these, or says nothing.
-bool is_one_of(std::string_view family, std::initializer_list<std::string_view> known) {
-  for (const std::string_view end : {"Fast", "Tokenizer"})
-    if (family.ends_with(end)) family.remove_suffix(end.size());
-  return family.empty() || family == "PreTrained" || family == "TokenizersBackend" ||
-         std::ranges::find(known, family) != known.end();
-}
-
-/// Models whose tokenizers number the pieces in another way than XLM-RoBERTa's: where no file names
-/// the class, AutoTokenizer takes that of the model.
-bool has_other_pieces(std::string_view model_type) {
-  constexpr std::array<std::string_view, 6> types = {"camembert", "m2m_100", "mbart",
-                                                     "nllb-moe",  "plbart",  "xglm"};
-  return std::ranges::find(types, model_type) != types.end();
 }
 
 Json sequence_piece(const char* id) { return {{"Sequence", {{"id", id}, {"type_id", 0}}}}; }
@@ -111,11 +80,11 @@ Json normalizer_of(const sentencepiece::ModelProto& model) {
 }  // namespace
 
 void check_word_pieces(const std::filesystem::path& path) {
-  const std::string family = class_beside(path);
+  const std::string family = tokenizer_class_beside(path);
   // Those that transformers reads as BERT's.
-  if (!is_one_of(family,
-                 {"Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert",
-                  "Electra", "LayoutLM", "Lxmert", "MobileBert", "RetriBert", "SqueezeBert"}))
+  if (!may_be_one_of(family,
+                     {"Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert",
+                      "Electra", "LayoutLM", "Lxmert", "MobileBert", "RetriBert", "SqueezeBert"}))
     fail("{}: this is a vocabulary of {}, but vocab.txt is read as BERT's; {}", path.string(),
          family, kSaveAsJson);
 }
@@ -132,13 +101,9 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
   if (!model.ParseFromString(content)) fail("damaged SentencePiece model");
   if (model.trainer_spec().model_type() != sentencepiece::TrainerSpec::UNIGRAM)
     fail("a SentencePiece model that is not of type unigram");
-  std::string family = class_beside(path);
-  if (family.empty()) {
-    const std::string model_type = named_beside(path, "config.json", "model_type");
-    if (has_other_pieces(model_type)) family = model_type;
-  }
+  const std::string family = tokenizer_class_beside(path);
   const std::vector<std::string> first{"<unk>", "<s>", "</s>"};
-  bool known = family.empty() || family.starts_with("XLMRoberta");
+  bool known = may_be_one_of(family, {"XLMRoberta", "XLMRobertaXL"});
   for (int i = 0; i < 3; ++i)
     known = known && model.pieces_size() > i && model.pieces(i).piece() == first[i];
   if (!known)
@@ -170,9 +135,9 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
 }
 
 Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
-  const std::string family = class_beside(path);
+  const std::string family = tokenizer_class_beside(path);
   // Those that transformers reads as RoBERTa's.
-  if (!is_one_of(family, {"Roberta", "Bart", "LED", "Longformer", "Luke", "Mvp"}))
+  if (!may_be_one_of(family, {"Roberta", "Bart", "LED", "Longformer", "Luke", "Mvp"}))
     fail("{}: this is a vocabulary of {}, but vocab.json is read as RoBERTa's; {}", path.string(),
          family, kSaveAsJson);
   Json added = Json::array();

@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Its type; "" where it has none. That it is a string, the readers of parts have checked.
+/// Its type; "" where it has none. That it is a string, the readers of parts check.
 std::string type_of(const Json& part) {
   const auto type = part.find("type");
   return type != part.end() && type->is_string() ? type->get<std::string>() : "";
@@ -54,17 +54,17 @@ void set_options(Json& normalizer, const TokenizerOptions& options) {
   set("handle_chinese_chars", options.split_cjk);
 }
 
-/// What BasicTokenizer does, if that and word pieces are what the file describes.
+/// What BasicTokenizer does, if that and word pieces are what the file describes. Values of other
+/// types are left to the readers of parts.
 std::optional<TokenizerOptions> options_of_bert(const Json& root) {
   if (kind_of(root, "model") != "WordPiece" || kind_of(root, "normalizer") != "BertNormalizer" ||
       kind_of(root, "pre_tokenizer") != "BertPreTokenizer")
     return std::nullopt;
-  const auto prefix = JsonNode(root["model"]).find("continuing_subword_prefix");
-  if (prefix && prefix->string() != "##") return std::nullopt;
-  const JsonNode normalizer(root["normalizer"]);
+  const Json prefix = root["model"].value("continuing_subword_prefix", Json());
+  if (!prefix.is_null() && prefix != "##") return std::nullopt;
   const auto flag = [&](const char* key) {
-    const auto found = normalizer.find(key);
-    return found ? std::optional(found->boolean()) : std::nullopt;
+    const Json value = root["normalizer"].value(key, Json());
+    return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
   };
   if (!flag("clean_text").value_or(true)) return std::nullopt;
   return TokenizerOptions{.lower_case = flag("lowercase"),
@@ -148,7 +148,7 @@ bool is_byte_level(const Json& pre_tokenizer) {
 }  // namespace
 
 bool overrule(Json& document, const TokenizerOptions& options) {
-  const bool changed = !options.as_it_stands && surround_as_bert(document);
+  const bool changed = options.adds_to_file && surround_as_bert(document);
   const auto normalizer = document.find("normalizer");
   if (normalizer == document.end()) return changed;
   const Json before = *normalizer;

@@ -15,7 +15,7 @@ inline constexpr const char* kTokenizerHint =
     "token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
 /// Gives each BertNormalizer of a document what the options set, and a document of BERT's parts
-/// without a post_processor that of BERT, unless it is to stand as it is. Returns whether that
+/// without a post_processor that of BERT, unless the options add nothing. Returns whether that
 /// changed it.
 bool overrule(nlohmann::json& document, const TokenizerOptions& options);
 

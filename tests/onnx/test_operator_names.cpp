@@ -50,6 +50,7 @@ const std::set<std::string> kOtherWords = {"Accuracy",
                                            "Fusion",
                                            "Integers",
                                            "NaN",
+                                           "Pooling",
                                            "QEmbed",
                                            "QGemm",
                                            "QInt8",
@@ -58,7 +59,8 @@ const std::set<std::string> kOtherWords = {"Accuracy",
                                            "QUInt8",
                                            "Random",
                                            "TensorData",
-                                           "TensorsData"};
+                                           "TensorsData",
+                                           "Transformer"};
 
 /// The literals of a source that are written like operators: "MatMul".
 std::set<std::string> names_in(const std::string& source) {

@@ -62,6 +62,22 @@ TEST_F(TokenizerFiles, ConfigJsonNamesTheClassWhereTheTokenizersFileIsSilent) {
   EXPECT_THAT(load().encode("the"), ElementsAre(4));
 }
 
+TEST_F(TokenizerFiles, WordPiecesOfAnotherClassThanBertsAreRefused) {
+  write_word_pieces();
+  for (const char* known : {"null", R"("BertTokenizer")", R"("DistilBertTokenizerFast")",
+                            R"("PreTrainedTokenizerFast")", R"("TokenizersBackend")"}) {
+    tokenizer_config(R"({"tokenizer_class": )" + std::string(known) + "}");
+    EXPECT_THAT(load().encode("the"), ElementsAre(4)) << known;
+  }
+  for (const char* other : {"MPNetTokenizer", "BertJapaneseTokenizer", "RoFormerTokenizerFast"}) {
+    tokenizer_config(R"({"tokenizer_class": ")" + std::string(other) + "\"}");
+    expect_refused(other);
+  }
+  tokenizer_config("{}");
+  config(R"({"model_type": "roformer"})");
+  expect_refused("roformer");
+}
+
 TEST_F(TokenizerFiles, MergesOfAnotherClassThanRobertasAreRefused) {
   write_merges();
   for (const char* known : {"{}", R"({"tokenizer_class": "RobertaTokenizerFast"})",

@@ -209,6 +209,10 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_THAT(refusal("/model/max_input_chars_per_word", 0), HasSubstr("is 0; expected"));
   EXPECT_THAT(refusal("/normalizer/lowercase", "yes"),
               HasSubstr("normalizer.lowercase is of type string, expected boolean"));
+  json bare = saved;
+  bare["post_processor"] = nullptr;
+  bare["normalizer"]["lowercase"] = "yes";
+  EXPECT_ERROR(HasSubstr("tokenizer.json: normalizer.lowercase is of type string"), tokenizer(bare));
   EXPECT_THAT(refusal("/added_tokens", 3), HasSubstr("added_tokens is of type number"));
   json without = saved;
   without["model"].erase("vocab");

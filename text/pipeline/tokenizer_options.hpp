@@ -16,9 +16,9 @@ struct TokenizerOptions {
   std::optional<bool> cut_left = std::nullopt;
   /// A longer word is [UNK]; by default 100, as in Hugging Face's transformers.
   std::optional<int> max_word_chars = std::nullopt;
-  bool token_types = true;    ///< false: the second of two texts has token types of 0, as the first
-  bool cleans_up = false;     ///< texts made of tokens lose spaces before English punctuation
-  bool as_it_stands = false;  ///< a tokenizer.json gets no tokens around texts that it lacks
+  bool token_types = true;   ///< false: the second of two texts has token types of 0, as the first
+  bool cleans_up = false;    ///< texts made of tokens lose spaces before English punctuation
+  bool adds_to_file = true;  ///< a tokenizer.json without a post_processor may get that of BERT
   /// Names that the token that hides another one may have; [MASK] and <mask> come after them.
   std::vector<std::string> mask_tokens = {};
 };
