@@ -212,7 +212,8 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   json bare = saved;
   bare["post_processor"] = nullptr;
   bare["normalizer"]["lowercase"] = "yes";
-  EXPECT_ERROR(HasSubstr("tokenizer.json: normalizer.lowercase is of type string"), tokenizer(bare));
+  EXPECT_ERROR(HasSubstr("tokenizer.json: normalizer.lowercase is of type string"),
+               tokenizer(bare));
   EXPECT_THAT(refusal("/added_tokens", 3), HasSubstr("added_tokens is of type number"));
   json without = saved;
   without["model"].erase("vocab");
