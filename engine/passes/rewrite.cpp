@@ -34,6 +34,19 @@ ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Valu
   return made;
 }
 
+ir::Value* Expansion::operator()(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
+                                 ir::Attributes attributes) const {
+  ir::Value* v =
+      graph_.add(std::move(op), std::move(inputs), std::move(attributes), std::move(type), &node_);
+  v->producer->sources = node_.sources;
+  return v;
+}
+
+void Expansion::finish(ir::Value* result) const {
+  replace_uses_and_name(graph_, node_.output(), result);
+  graph_.erase(&node_);
+}
+
 void replace_uses_and_name(ir::Graph& graph, ir::Value* old, ir::Value* value) {
   graph.replace_uses(old, value);
   graph.swap_names(old, value);

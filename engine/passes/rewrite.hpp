@@ -23,6 +23,21 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const std::vector<ir::Node*>
 ir::Value* add_like(ir::Graph& graph, const ir::Node& like, std::vector<ir::Value*> inputs,
                     ir::Type type, ir::Node* before, std::string_view name = {});
 
+/// Adds the nodes that a node of one result becomes: before it, and with its sources.
+class Expansion {
+ public:
+  Expansion(ir::Graph& graph, ir::Node& node) : graph_(graph), node_(node) {}
+
+  ir::Value* operator()(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
+                        ir::Attributes attributes = {}) const;
+  /// Puts `result` in the place of the node's, and erases the node.
+  void finish(ir::Value* result) const;
+
+ private:
+  ir::Graph& graph_;
+  ir::Node& node_;
+};
+
 /// Gives the uses and the name of a value to another.
 void replace_uses_and_name(ir::Graph& graph, ir::Value* old, ir::Value* value);
 

@@ -27,12 +27,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Type row = type;
   for (const std::int64_t a : axes) row.shape[a] = 1;
 
-  const auto emit = [&](const char* op, std::vector<ir::Value*> inputs, const ir::Type& result,
-                        ir::Attributes attributes = {}) {
-    ir::Value* v = g.add(op, std::move(inputs), std::move(attributes), result, &norm);
-    v->producer->sources = norm.sources;
-    return v;
-  };
+  const Expansion emit(g, norm);
   const ir::Attributes rows{{"axes", axes}, {"keepdims", 1}};
   ir::Value* epsilon = g.add_constant(
       "epsilon", ir::Tensor::scalar(static_cast<float>(norm.float_attribute("epsilon", 1e-5))));
@@ -42,8 +37,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   ir::Value* y = emit("Div", {centred, deviation}, type);
   if (norm.input(1)) y = emit("Mul", {y, norm.input(1)}, type);
   if (norm.input(2)) y = emit("Add", {y, norm.input(2)}, type);
-  replace_uses_and_name(g, norm.output(), y);
-  g.erase(&norm);
+  emit.finish(y);
   return true;
 }
 

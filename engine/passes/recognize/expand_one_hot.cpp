@@ -22,12 +22,7 @@ bool expand_one_hot_at(ir::Graph& g, ir::Node& one_hot) {
   ir::Value *ids = one_hot.inputs[0], *depth = one_hot.inputs[1], *values = one_hot.inputs[2];
   const ir::Type of_ids = ids->type, type = one_hot.output()->type;
   if (!ops::types::indices.contains(of_ids.dtype)) return false;
-  const auto emit = [&](const char* op, std::vector<ir::Value*> inputs, const ir::Type& result,
-                        ir::Attributes attributes = {}) {
-    ir::Value* v = g.add(op, std::move(inputs), std::move(attributes), result, &one_hot);
-    v->producer->sources = one_hot.sources;
-    return v;
-  };
+  const Expansion emit(g, one_hot);
   const ir::DType integer = of_ids.dtype;
   const auto number = [&](std::int64_t x) {
     return g.add_constant("place", ir::Tensor::scalar(x).converted(integer));
@@ -53,8 +48,7 @@ bool expand_one_hot_at(ir::Graph& g, ir::Node& one_hot) {
     return emit("Gather", {values, at}, {values->type.dtype, {}}, {{"axis", 0}});
   };
   ir::Value *on = value(one), *off = value(zero);
-  replace_uses_and_name(g, one_hot.output(), emit("Where", {equal, on, off}, type));
-  g.erase(&one_hot);
+  emit.finish(emit("Where", {equal, on, off}, type));
   return true;
 }
 

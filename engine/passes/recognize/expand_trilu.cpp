@@ -18,12 +18,7 @@ bool expand_trilu_at(ir::Graph& g, ir::Node& trilu) {
   ir::Value* x = trilu.inputs[0];
   const ir::Type type = trilu.output()->type;
   const ir::Dim rows = type.shape[type.shape.size() - 2], columns = type.shape.back();
-  const auto emit = [&](const char* op, std::vector<ir::Value*> inputs, const ir::Type& result,
-                        ir::Attributes attributes = {}) {
-    ir::Value* v = g.add(op, std::move(inputs), std::move(attributes), result, &trilu);
-    v->producer->sources = trilu.sources;
-    return v;
-  };
+  const Expansion emit(g, trilu);
   const auto places = [&](const ir::Dim& extent) {
     return emit("Range", {}, {ir::DType::i64, {extent}}, {{"start", 0}, {"step", 1}});
   };
@@ -35,8 +30,7 @@ bool expand_trilu_at(ir::Graph& g, ir::Node& trilu) {
   if (trilu.int_attribute("upper", 1) != 0) std::swap(order[0], order[1]);
   ir::Value* kept = emit("LessOrEqual", std::move(order), {ir::DType::boolean, {rows, columns}});
   ir::Value* zero = g.add_constant("zero", ir::Tensor::zeros(type.dtype, {}));
-  replace_uses_and_name(g, trilu.output(), emit("Where", {kept, x, zero}, type));
-  g.erase(&trilu);
+  emit.finish(emit("Where", {kept, x, zero}, type));
   return true;
 }
 
