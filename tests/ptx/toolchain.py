@@ -46,7 +46,8 @@ def cache_folder():
     for file in sorted(f for f in KERNELS.glob("**/*") if f.is_file()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(KERNELS)} {len(content)}\n".encode() + content)
-    all_folders = pathlib.Path(os.environ.get("BERTCL_PTX_CACHE", BUILD / "cache" / "ptx"))
+    base = pathlib.Path(os.environ.get("BERTCL_COMPILED_KERNELS", BUILD / "cache" / "compiled"))
+    all_folders = base / "ptx"
     folder = all_folders / digest.hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
