@@ -126,8 +126,8 @@ Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
 int run_program(int argc, const char* const* argv) {
   use_command_line_names() = true;
   CLI::App program(
-      "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; "
-      "and\nmeasures its accuracy and speed.",
+      "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; and "
+      "measures its accuracy and speed.",
       "bertcl");
   program.set_version_flag("--version", "bertcl " BERTCL_VERSION);
   program.formatter(help_formatter());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "program_runner.hpp"
 #include "tests/support/matchers.hpp"
@@ -40,6 +41,18 @@ TEST(Program, EachCommandHasHelpWithAnExample) {
     EXPECT_THAT(help.out.substr(help.out.find("\nExample:\n")), HasSubstr("bertcl " + command));
     EXPECT_EQ(help.err, "") << command;
     EXPECT_THAT(help.out, AllOf(Not(HasSubstr("{false}")), Not(HasSubstr("... ..."))));
+  }
+}
+
+// Examples alone are longer, which a shell has to read.
+TEST(Program, HelpFitsItsWidth) {
+  for (const std::string& command : working_commands()) {
+    const std::string help =
+        run_bertcl({command, command == "quantize" ? "--help-all" : "--help"}).out;
+    EXPECT_THAT(help, Not(HasSubstr("\n\n\n"))) << command;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(line.size() <= 100 || line.starts_with("  bertcl ")) << command << ": " << line;
   }
 }
 

@@ -252,24 +252,24 @@ void add_answer(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "answer",
       "Ask a question about a text and see the answer in it\n\n"
-      "Without -q, questions are read from standard input, one per line; a line may also be JSON,\n"
-      "{\"question\": \"..\", \"context\": \"..\"}, with a text of its own. The text may have any\n"
-      "length and form; without --context it is a short one about OpenCL. The score is the sum\n"
-      "of the start and end logits; the probability is relative to the other n-best answers.",
+      "Without -q, questions are read from standard input, one per line; a line may also be JSON, "
+      "{\"question\": \"..\", \"context\": \"..\"}, with a text of its own. The text may have any "
+      "length and form; without --context it is a short one about OpenCL. The score is the sum of "
+      "the start and end logits; the probability is relative to the other n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
   model_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "
-                                 "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"));
+                                 "BERTCL_MODEL, else the bundled one (models/minilm-l6-squad)"));
   input_file(command->add_option("--context", options->context,
                                  "The text, a UTF-8 file; with -q, - is standard input"));
   text_option(command->add_option("-q,--question", options->question, "The question"),
               "the question is empty; without -q questions are read from standard input");
   command->add_flag("--may-be-absent", options->may_be_absent,
                     "The text may contain no answer (models trained on SQuAD v2.0)");
-  any_number(*command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,
-             "With --may-be-absent: no answer if the null odds (null score - the best answer's)\n"
-             "exceed X",
-             "X");
+  any_number(
+      *command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,
+      "With --may-be-absent: no answer if the null odds (null score - the best answer's) exceed X",
+      "X");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_answer(*options); }; });
 }

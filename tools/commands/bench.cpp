@@ -252,10 +252,10 @@ void add_bench(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "bench",
       "Measure the latency and throughput of a model, and the time of each kernel\n\n"
-      "Runs the model on random token ids in sequences of full length. Latency is host time,\n"
-      "including transfers of inputs and outputs. With --streams, that many threads share the\n"
-      "session, each with one run at a time: throughput rises, and so does latency. The table of\n"
-      "kernels comes from separate runs with device events and one launch per step, normalized to\n"
+      "Runs the model on random token ids in sequences of full length. Latency is host time, "
+      "including transfers of inputs and outputs. With --streams, that many threads share the "
+      "session, each with one run at a time: throughput rises, and so does latency. The table of "
+      "kernels comes from separate runs with device events and one launch per step, normalized to "
       "one run. GOP/s counts a multiply-add as two operations; GB/s counts each operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
       *options);
@@ -266,8 +266,8 @@ void add_bench(CLI::App& program, Action& action) {
   };
   sizes("--batch", options->batches, "Batch sizes; by default 1, or the model's fixed one");
   sizes("--seq", options->seqs,
-        "Sequence lengths; by default 128, or the model's fixed one. Every batch size is\n"
-        "measured with every length");
+        "Sequence lengths; by default 128, or the model's fixed one. Every batch size is measured "
+        "with every length");
   CLI::Option* runs =
       positive(*command, "--runs", options->load.runs, "Measured runs, of all streams together");
   positive(*command, "--duration", options->load.seconds,
@@ -283,11 +283,10 @@ void add_bench(CLI::App& program, Action& action) {
            "Random token ids are below this; by default 20000, or the vocabulary size if less");
   // PoCL makes as many, and ends the program where the system has no more.
   in_range(*command, "--threads", options->threads, 0, 4096, "CPU threads of PoCL; 0 is all");
-  output_file(
-      command->add_option("--html", options->html,
-                          "Write latency, kernels and their roofline as one HTML page; measures\n"
-                          "the peaks of the device for it"),
-      OutputFileKind::report);
+  output_file(command->add_option("--html", options->html,
+                                  "Write latency, kernels and their roofline as one HTML page; "
+                                  "measures the peaks of the device for it"),
+              OutputFileKind::report);
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -122,10 +122,9 @@ void add_classify(CLI::App& program, Action& action) {
   CLI::App* command = add_texts_command(
       program, "classify",
       "Classify texts, or pairs of texts\n\n"
-      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "text_pair for two texts, and id. Scores are the softmax of the logits; where problem_type "
-      "in\n"
-      "config.json beside the model says so, the sigmoid of each (multi-label) or the logits\n"
+      "in config.json beside the model says so, the sigmoid of each (multi-label) or the logits "
       "(regression). A single logit is taken as bertcl rerank does.",
       "bertcl classify model.onnx reviews.txt --top-k 2", "ONNX model with logits [batch, classes]",
       *options);

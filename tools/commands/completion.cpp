@@ -16,8 +16,7 @@ void add_completion(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "completion",
       "Print a shell completion script\n\n"
-      "bash: put it into ~/.local/share/bash-completion/completions/bertcl; zsh: as _bertcl into "
-      "a\n"
+      "bash: put it into ~/.local/share/bash-completion/completions/bertcl; zsh: as _bertcl into a "
       "folder of $fpath; fish: into ~/.config/fish/completions/bertcl.fish.");
   command->group("Commands");
   command->footer("Example:\n  bertcl completion bash\n");

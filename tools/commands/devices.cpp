@@ -118,13 +118,13 @@ int run_devices(const CommonOptions& options) {
 
 void add_devices(CLI::App& program, Action& action) {
   const auto options = std::make_shared<CommonOptions>();
-  CLI::App* command =
-      add_command(program, "devices",
-                  "List the OpenCL devices and their capabilities\n\nEach capability was shown by "
-                  "a small kernel that was built, run and checked exactly; what a\ndriver reports "
-                  "is only a hint. The environment variable BERTCL_DISABLE hides capabilities\nby "
-                  "name (avx512_vnni,avx2,...), to try the kernels for less capable devices.",
-                  "bertcl devices --device cpu", *options);
+  CLI::App* command = add_command(
+      program, "devices",
+      "List the OpenCL devices and their capabilities\n\n"
+      "Each capability was shown by a small kernel that was built, run and checked exactly; what a "
+      "driver reports is only a hint. The environment variable BERTCL_DISABLE hides capabilities "
+      "by name (avx512_vnni,avx2,...), to try the kernels for less capable devices.",
+      "bertcl devices --device cpu", *options);
   command->callback([options, &action] { action = [options] { return run_devices(*options); }; });
 }
 

@@ -113,13 +113,11 @@ void add_embed(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "embed",
       "Turn texts into vectors, as sentence-transformers does\n\n"
-      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
-      "an\n"
-      "id. Without -o each gives a JSON line with its vector; -o writes one array [texts,\n"
-      "dimensions] as .npy, .npz or .safetensors (embeddings), or those lines in any other file.\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with an "
+      "id. Without -o each gives a JSON line with its vector; -o writes one array [texts, "
+      "dimensions] as .npy, .npz or .safetensors (embeddings), or those lines in any other file. "
       "Order is kept; the vector of a text does not depend on the texts beside it.\n\n"
-      "Pooling, normalization, length and prompts are those of sentence-transformers' files "
-      "beside\n"
+      "Pooling, normalization, length and prompts are those of sentence-transformers' files beside "
       "the model, or in the folder above its folder onnx.",
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
   add_model_and_texts(*command, options->model, options->texts);

@@ -249,9 +249,9 @@ void add_eval(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "eval",
       "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\n"
-      "Each model answers every question of the file on the same device; the scores are those of\n"
-      "the official scripts. Shown side by side: precision, size, scores, time and tokens per\n"
-      "second (real tokens, without padding). Tasks, by --task, and their data, recognized by\n"
+      "Each model answers every question of the file on the same device; the scores are those of "
+      "the official scripts. Shown side by side: precision, size, scores, time and tokens per "
+      "second (real tokens, without padding). Tasks, by --task, and their data, recognized by "
       "their content; each may also be JSON lines, and - is standard input:\n"
       "  question-answering  SQuAD v1.1 or v2.0: EM and F1\n"
       "  classify            text, tab, class; a .csv; or movie reviews (a .zip or folder with\n"
@@ -280,7 +280,7 @@ void add_eval(CLI::App& program, Action& action) {
   positive(*command, "--batch-tokens", options->batch_tokens,
            "Maximum tokens per batch; by default 4096, for fill-mask 1024");
   positive(*command, "--max-seq-length", options->max_length,
-           "Maximum tokens of a sequence, special tokens included; by default 384 for questions,\n"
+           "Maximum tokens of a sequence, special tokens included; by default 384 for questions, "
            "else as many as the model and its files allow, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
     output_file(command->add_option(name, value, text));
@@ -289,10 +289,9 @@ void add_eval(CLI::App& program, Action& action) {
        "Write id -> answer of the first model (id -> label, score or labels)");
   file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
   file("--nbest", options->nbest, "Write the n-best lists of the first model");
-  output_file(command->add_option(
-                  "--html", options->html,
-                  "Write one HTML page: scores, answers that differ, F1 by length, kernels,\n"
-                  "calibrated ranges; --json holds its figures then"),
+  output_file(command->add_option("--html", options->html,
+                                  "Write one HTML page: scores, answers that differ, F1 by length, "
+                                  "kernels, calibrated ranges; --json holds its figures then"),
               OutputFileKind::report);
   add_force_flag(*command, options->force);
   add_squad_options(*command, *options);

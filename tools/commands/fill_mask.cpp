@@ -151,9 +151,8 @@ void add_fill_mask(CLI::App& program, Action& action) {
   CLI::App* command = add_texts_command(
       program, "fill-mask",
       "Predict the tokens that [MASK] hides in texts\n\n"
-      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
-      "an\n"
-      "id. Each holds the mask token of its tokenizer once or several times: mask_token in\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with an "
+      "id. Each holds the mask token of its tokenizer once or several times: mask_token in "
       "tokenizer_config.json, special_tokens_map.json or config.json, else [MASK] or <mask>.",
       "echo \"Paris is the [MASK] of France.\" | bertcl fill-mask model.onnx",
       "ONNX model with logits [batch, seq, vocabulary]", *options);

@@ -86,17 +86,17 @@ void add_inspect(CLI::App& program, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = add_model_command(
       program, "inspect",
-      "Show what a model compiles to and which kernel runs each operation\n\nFor each launch: the "
-      "operation, its arithmetic type, the variant chosen on this device, and\nwhy no faster one "
-      "was. MatMuls that the file quantizes but that run in float are listed with\nthe reason; "
-      "--require int8 makes them an error.",
+      "Show what a model compiles to and which kernel runs each operation\n\n"
+      "For each launch: the operation, its arithmetic type, the variant chosen on this device, and "
+      "why no faster one was. MatMuls that the file quantizes but that run in float are listed "
+      "with the reason; --require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
   take_any_outputs(*command);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required();
   output_file(
       command->add_option("--html", options->html,
-                          "Write the report as one HTML page: launches by layer, their cost, "
-                          "why\nMatMuls run in float, and the status of each node of the file"),
+                          "Write the report as one HTML page: launches by layer, their cost, why "
+                          "MatMuls run in float, and the status of each node of the file"),
       OutputFileKind::report);
   command->add_flag("--run", options->run, "Also run it once, on synthetic inputs");
   command->add_flag("--dump-passes", options->dump_passes,

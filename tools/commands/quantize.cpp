@@ -290,7 +290,7 @@ void add_sample_options(CLI::App& command, QuantizeOptions& options) {
                 "Take the first samples of the file instead of spreading them over it")
       ->group("Samples");
   positive(command, "--max-seq-length", options.max_length,
-           "Maximum tokens of a text, with its question; by default 384, or the model's limit\nif "
+           "Maximum tokens of a text, with its question; by default 384, or the model's limit if "
            "that is less");
   positive(command, "--max-query-length", options.samples.features.max_query_length,
            "Longest question, in tokens; the rest is truncated")
@@ -304,13 +304,11 @@ void add_quantize(CLI::App& program, Action& action) {
   CLI::App* command = add_command(
       program, "quantize",
       "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
-      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
-      "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
-      "is written is ordinary ONNX, for any runtime that knows QuantizeLinear and\n"
-      "DequantizeLinear; on CPUs without VNNI, ONNX Runtime's sums of 8-bit products saturate "
-      "unless\n"
-      "--reduce-range is given. Vocabulary, tokenizer and config.json of the model are copied\n"
-      "beside it.",
+      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly "
+      "over the file, and observes the inputs of its MatMuls on the device. The file that is "
+      "written is ordinary ONNX, for any runtime that knows QuantizeLinear and DequantizeLinear; "
+      "on CPUs without VNNI, ONNX Runtime's sums of 8-bit products saturate unless --reduce-range "
+      "is given. Vocabulary, tokenizer and config.json of the model are copied beside it.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);
@@ -321,16 +319,15 @@ void add_quantize(CLI::App& program, Action& action) {
   add_force_flag(*command, options->job.replace_companions);
   command->add_flag("--model-only", options->model_only,
                     "Do not copy vocabulary, tokenizer and config.json beside the int8 model");
-  add_task_options(
-      *command, options->task, tasks::kCalibrationTasks,
-      "SQuAD file with calibration questions, or the file of another task (see\nbertcl eval "
-      "--help); of text: lines, JSON lines {\"text\": \"..\"}, with \"text_pair\"\nfor two texts, "
-      "or the contexts of a SQuAD file",
-      "--data,--calibration");
+  add_task_options(*command, options->task, tasks::kCalibrationTasks,
+                   "SQuAD file with calibration questions, or the file of another task (see bertcl "
+                   "eval --help); of text: lines, JSON lines {\"text\": \"..\"}, with "
+                   "\"text_pair\" for two texts, or the contexts of a SQuAD file",
+                   "--data,--calibration");
   add_sample_options(*command, *options);
   command->add_flag("--dynamic", options->job.dynamic,
                     "No calibration: activation scales are computed at run time "
-                    "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
+                    "(DynamicQuantizeLinear, MatMulInteger). Only MatMuls with weights");
   command
       ->add_flag("--per-token", options->job.per_token,
                  "With --dynamic: per-token instead of per-tensor scales, symmetric i8")
@@ -342,8 +339,8 @@ void add_quantize(CLI::App& program, Action& action) {
     options->marked.of_samples.push_back(command->get_option(name));
   quant::add_quantizer_options(*command, options->quantizer, options->marked);
   input_file(command->add_option("--overrides", options->overrides,
-                                 "Scales, ranges and types of individual tensors: a JSON file "
-                                 "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
+                                 "Scales, ranges and types of individual tensors: a JSON file of "
+                                 "onnxruntime's TensorQuantOverrides. Disables smoothing"))
       ->group("Integers");
   add_table_options(*command, options->job);
   add_op_choice_options(*command, options->ops, options->task);

@@ -133,10 +133,10 @@ void add_rerank(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "rerank",
       "Order passages by how well they answer a query\n\n"
-      "The model is a cross-encoder: it reads query and passage together and gives one score, as\n"
-      "those of sentence-transformers do. Passages are the lines of PASSAGES or of standard\n"
-      "input, or JSON lines {\"text\": \"..\"} with id. A line may also be a pair,\n"
-      "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ranked separately.",
+      "The model is a cross-encoder: it reads query and passage together and gives one score, as "
+      "those of sentence-transformers do. Passages are the lines of PASSAGES or of standard input, "
+      "or JSON lines {\"text\": \"..\"} with id. A line may also be a pair, {\"query\": \"..\", "
+      "\"passage\": \"..\"}; the passages of each query are ranked separately.",
       "bertcl rerank model.onnx passages.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required();
@@ -148,8 +148,8 @@ void add_rerank(CLI::App& program, Action& action) {
   positive(*command, "--top-k", options->top_k, "Only the best N of each query");
   add_switch(
       *command, "--logits,--sigmoid{false}", [options](bool yes) { options->logits = yes; },
-      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default\n"
-      "the activation in sentence-transformers' files beside the model, else sigmoids");
+      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default the "
+      "activation in sentence-transformers' files beside the model, else sigmoids");
   add_max_length_option(*command, options->max_length, "query and passage");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_rerank(*options); }; });

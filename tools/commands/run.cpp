@@ -69,13 +69,13 @@ void add_run(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "run",
       "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
-      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
-      "text_pair for two texts, and id. Each gives a JSON line with its tokens and the outputs\n"
-      "of the model; --outputs writes them as zero-padded arrays [texts, ..] instead.\n"
-      "In JSON, null stands for NaN and infinity.\n\n"
-      "The arrays of --inputs are named like the model's inputs; integers may have any width.\n"
-      "An omitted mask is all ones, omitted token types are all zeros. If each row of the mask is\n"
-      "ones followed by zeros, padding is not computed: its rows of the outputs are 0, or what\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
+      "text_pair for two texts, and id. Each gives a JSON line with its tokens and the outputs of "
+      "the model; --outputs writes them as zero-padded arrays [texts, ..] instead. In JSON, null "
+      "stands for NaN and infinity.\n\n"
+      "The arrays of --inputs are named like the model's inputs; integers may have any width. An "
+      "omitted mask is all ones, omitted token types are all zeros. If each row of the mask is "
+      "ones followed by zeros, padding is not computed: its rows of the outputs are 0, or what "
       "operators after the encoder make of 0.",
       "bertcl run model.onnx texts.txt > outputs.jsonl", *options);
   take_any_outputs(*command);
@@ -83,10 +83,9 @@ void add_run(CLI::App& program, Action& action) {
   CLI::Option* inputs =
       input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
           ->type_name("X.npz");
-  input_file(command->add_option(
-                 "TEXTS,--texts", options->texts,
-                 "Texts, one per line, instead of arrays; - is standard input, the default\n"
-                 "without --inputs"))
+  input_file(command->add_option("TEXTS,--texts", options->texts,
+                                 "Texts, one per line, instead of arrays; - is standard input, the "
+                                 "default without --inputs"))
       ->excludes(inputs);
   output_file(
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))

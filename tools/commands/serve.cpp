@@ -289,13 +289,13 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   in_range(command, "--port", server.port, 0, 65535, "Port; 0 picks a free one");
   command
       .add_option("--api-key", service.api_key,
-                  "Answer only requests with the header Authorization: Bearer KEY; by "
-                  "default\nBERTCL_API_KEY, which other users of the machine do not see")
+                  "Answer only requests with the header Authorization: Bearer KEY; by default "
+                  "BERTCL_API_KEY, which other users of the machine do not see")
       ->check(CLI::Validator([](const std::string& key) { return serve::key_error(key); }, ""))
       ->type_name("KEY");
-  input_file(command.add_option("--config", options.config,
-                                "Options from a file, by their long names: port = 8081; the "
-                                "command line\ntakes precedence"));
+  input_file(command.add_option(
+      "--config", options.config,
+      "Options from a file, by their long names: port = 8081; the command line takes precedence"));
   const OptionGroup group(command, "Server");
   positive(command, "--threads", server.threads, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
@@ -317,8 +317,8 @@ void add_batch_options(CLI::App& command, ServeOptions& options) {
   positive(command, "--max-batch-tokens", options.max_batch_tokens,
            "Maximum tokens of a batch; by default 16384, on a CPU at most 512 for each core");
   not_negative(command, "--max-wait-ms", options.max_wait_ms,
-               "Maximum milliseconds a request waits to be batched with others; 0: run "
-               "queued\nrequests as soon as the device is free");
+               "Maximum milliseconds a request waits to be batched with others; 0: run queued "
+               "requests as soon as the device is free");
   positive(command, "--max-queue", batcher.max_queue_requests,
            "Maximum waiting requests; further ones get 429");
   positive(command, "--max-queue-tokens", batcher.max_queue_tokens,
@@ -327,8 +327,8 @@ void add_batch_options(CLI::App& command, ServeOptions& options) {
            "Maximum texts of a request");
   in_range(command, "--executors", batcher.executors, 1, 1024, "Concurrent batches of a model");
   command.add_flag("--auto-truncate", options.service.auto_truncate,
-                   "Truncate texts that are too long instead of refusing them, unless the "
-                   "request says\notherwise");
+                   "Truncate texts that are too long instead of refusing them, unless the request "
+                   "says otherwise");
 }
 
 }  // namespace
@@ -338,12 +338,12 @@ void add_serve(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "serve",
       "Serve models over HTTP\n\n"
-      "Requests of many clients run together in packed batches. The routes are those of OpenAI\n"
-      "(/v1/embeddings), text-embeddings-inference (/embed, /rerank, /predict, ...) and the Open\n"
-      "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text;\n"
-      "/health and /metrics report its state. On SIGTERM or SIGINT it answers what it has\n"
-      "received, then exits.\n\n"
-      "What a model does follows from its outputs and the files beside it, as for embed, rerank\n"
+      "Requests of many clients run together in packed batches. The routes are those of OpenAI "
+      "(/v1/embeddings), text-embeddings-inference (/embed, /rerank, /predict, ...) and the Open "
+      "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text; /health "
+      "and /metrics report its state. On SIGTERM or SIGINT it answers what it has received, then "
+      "exits.\n\n"
+      "What a model does follows from its outputs and the files beside it, as for embed, rerank "
       "and answer. --json FILE writes the address once the server is ready.",
       "bertcl serve minilm=models/minilm-l6-squad/model.onnx --port 8080", *options);
   input_file(command->add_option("MODEL", options->models,
@@ -356,10 +356,10 @@ void add_serve(CLI::App& program, Action& action) {
   add_server_options(*command, *options);
   add_batch_options(*command, *options);
   add_pooling_options(*command, options->pooled);
-  text_option(command->add_option(
-      "--prompt", options->prompt,
-      "Text before each text that becomes a vector (\"query: \"), where a request "
-      "names none;\nby default the model's default prompt"));
+  text_option(
+      command->add_option("--prompt", options->prompt,
+                          "Text before each text that becomes a vector (\"query: \"), where a "
+                          "request names none; by default the model's default prompt"));
   add_max_length_option(*command, options->max_length);
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, command, &action] {

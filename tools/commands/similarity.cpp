@@ -232,15 +232,13 @@ void add_similarity(CLI::App& program, Action& action) {
       program, "similarity",
       "Find the texts most similar to a query, or the most similar pairs\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
-      "id;\n"
-      "each becomes a vector, as by embed. With --query the texts whose vectors are most similar\n"
-      "to that of the query come first (semantic search); without it the most similar pairs of\n"
-      "texts (paraphrase mining). -o writes all similarities as one array, [1, texts] or\n"
+      "id; each becomes a vector, as by embed. With --query the texts whose vectors are most "
+      "similar to that of the query come first (semantic search); without it the most similar "
+      "pairs of texts (paraphrase mining). -o writes all similarities as one array, [1, texts] or "
       "[texts, texts], as .npy, .npz or .safetensors (similarities).\n\n"
-      "Function and prompts are those of config_sentence_transformers.json beside the model:\n"
+      "Function and prompts are those of config_sentence_transformers.json beside the model: "
       "\"query\" before a query, and then \"document\", \"passage\" or \"corpus\" before the "
-      "texts;\n"
-      "without a query, or without such prompts, the default one.",
+      "texts; without a query, or without such prompts, the default one.",
       "bertcl similarity model.onnx texts.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
   add_model_and_texts(*command, options->model, options->texts);
   CLI::Option* query = text_option(
@@ -250,7 +248,7 @@ void add_similarity(CLI::App& program, Action& action) {
            "Only the best N; by default all texts, or 20 pairs");
   one_of(command->add_option("--similarity", options->function,
                              "Cosine, dot product, or minus the Euclidean or Manhattan distance; "
-                             "by default as\nin the model's files, else cosine"),
+                             "by default as in the model's files, else cosine"),
          tasks::similarity_names());
   output_file(command->add_option("-o,--output", options->output, "File of all similarities"))
       ->check(CLI::Validator(

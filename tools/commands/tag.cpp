@@ -155,12 +155,10 @@ void add_tag(CLI::App& program, Action& action) {
   CLI::App* command = add_texts_command(
       program, "tag",
       "Find names and other entities in texts\n\n"
-      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
-      "an\n"
-      "id. Tokens get the labels of the model; adjacent ones of the same type are merged, as in\n"
-      "Hugging Face's pipelines: simple goes by their B- and I- prefixes alone; first, average "
-      "and\n"
-      "max label whole words first, by the first token, by the mean of the scores, by the token\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with an "
+      "id. Tokens get the labels of the model; adjacent ones of the same type are merged, as in "
+      "Hugging Face's pipelines: simple goes by their B- and I- prefixes alone; first, average and "
+      "max label whole words first, by the first token, by the mean of the scores, by the token "
       "with the highest score; none lists tokens. start and end count characters.",
       "bertcl tag model.onnx texts.txt --aggregation first",
       "ONNX model with logits [batch, seq, labels]", *options);

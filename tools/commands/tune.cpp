@@ -248,11 +248,11 @@ void add_tune(CLI::App& program, Action& action) {
   const auto options = std::make_shared<TuneOptions>();
   CLI::App* command = add_model_command(
       program, "tune",
-      "Find the fastest variant of each GEMM of a model on this device\n\nBy default variants are "
-      "chosen by device capabilities, which is right for most. Tuning\nchecks each variant that "
-      "can run against the reference and measures it at several numbers\nof rows (tokens of a "
-      "batch). Improvements are stored for this device and driver and used by\nall commands; "
-      "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
+      "Find the fastest variant of each GEMM of a model on this device\n\n"
+      "By default variants are chosen by device capabilities, which is right for most. Tuning "
+      "checks each variant that can run against the reference and measures it at several numbers "
+      "of rows (tokens of a batch). Improvements are stored for this device and driver and used by "
+      "all commands; `bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
   take_any_outputs(*command);
   // A GEMM alone has no padding, and what is profiled is launched one by one.

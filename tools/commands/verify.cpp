@@ -231,17 +231,18 @@ void add_verify(CLI::App& program, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = add_model_command(
       program, "verify",
-      "Compare a model with stored outputs of another program\n\nA GOLDEN is a .npz file with "
-      "arrays in__NAME and out__NAME, or an ONNX test_data_set folder\n(input_K.pb, output_K.pb). "
-      "A value agrees if |found - expected| <= ATOL + RTOL * |expected|;\n8-bit outputs may differ "
-      "by 1, other integers must be equal. Relative differences are\nrelative to the largest "
-      "expected value. Exit code 1 if anything differs, 2 if the model is\nrefused or a file "
-      "cannot be read.\n\n--all FOLDER takes every model below a folder, each with "
-      "FOLDER/goldens/A~b.npz or A/b.npz\nfor A/b.onnx; one without either is compared with the "
-      "plain definitions of its operators\non the host (status \"reference\"). A refused model is "
-      "not a failure there, unless the table\nof --expect says otherwise.\n\n--self compares the "
-      "kernels chosen for this device with the reference kernels, on synthetic\nsequences of 1 to "
-      "129 tokens: exit code 1 means a faulty driver or kernel.",
+      "Compare a model with stored outputs of another program\n\n"
+      "A GOLDEN is a .npz file with arrays in__NAME and out__NAME, or an ONNX test_data_set folder "
+      "(input_K.pb, output_K.pb). A value agrees if |found - expected| <= ATOL + RTOL * "
+      "|expected|; 8-bit outputs may differ by 1, other integers must be equal. Relative "
+      "differences are relative to the largest expected value. Exit code 1 if anything differs, 2 "
+      "if the model is refused or a file cannot be read.\n\n"
+      "--all FOLDER takes every model below a folder, each with FOLDER/goldens/A~b.npz or A/b.npz "
+      "for A/b.onnx; one without either is compared with the plain definitions of its operators on "
+      "the host (status \"reference\"). A refused model is not a failure there, unless the table "
+      "of --expect says otherwise.\n\n"
+      "--self compares the kernels chosen for this device with the reference kernels, on synthetic "
+      "sequences of 1 to 129 tokens: exit code 1 means a faulty driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   take_any_outputs(*command);
   CLI::Option* model = model_file(command->add_option("MODEL", options->model, "ONNX model"));
@@ -256,20 +257,18 @@ void add_verify(CLI::App& program, Action& action) {
                          ->excludes(model)
                          ->excludes(goldens)
                          ->excludes(self);
-  input_file(
-      command->add_option(
-          "--expect", options->expected,
-          "With --all: lines FILE<tab>STATUS<tab>REASON<tab>MISMATCHES; exit code 1\nif they "
-          "differ. MISMATCHES, for quantized models: fraction of an output's\nelements that "
-          "may exceed the tolerance, by at most 0.1 of its largest value;\n0 to below 1"))
+  input_file(command->add_option(
+                 "--expect", options->expected,
+                 "With --all: lines FILE<tab>STATUS<tab>REASON<tab>MISMATCHES; exit code 1 if they "
+                 "differ. MISMATCHES, for quantized models: fraction of an output's elements that "
+                 "may exceed the tolerance, by at most 0.1 of its largest value; 0 to below 1"))
       ->type_name("TABLE")
       ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
-  not_negative(
-      *command, "--atol", options->absolute,
-      "Absolute tolerance; by default 0.001 of the output's largest value; for int8\nmodels "
-      "0.02, but 0.001 with --all (see MISMATCHES)",
-      "ATOL");
+  not_negative(*command, "--atol", options->absolute,
+               "Absolute tolerance; by default 0.001 of the output's largest value; for int8 "
+               "models 0.02, but 0.001 with --all (see MISMATCHES)",
+               "ATOL");
   command->callback([options, &action] {
     if (options->folder.empty()) {
       if (options->model.empty()) throw CLI::RequiredError("MODEL");

@@ -14,13 +14,37 @@ namespace bertcl::tools {
 namespace {
 
 constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
+constexpr std::size_t kWidth = 100, kColumn = 26;
+
+/// Lines of at most `width` bytes, broken at spaces. Lines that are indented keep their form.
+std::string wrapped(const std::string& text, std::size_t width) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    while (line.size() > width && !line.starts_with(' ')) {
+      const std::size_t space = line.rfind(' ', width);
+      if (space == std::string::npos) break;
+      result += line.substr(0, space) + '\n';
+      line.erase(0, space + 1);
+    }
+    result += line + '\n';
+  }
+  if (!result.empty()) result.pop_back();
+  return result;
+}
 
 /// Help with one line for each command; all of its text is shown by `bertcl COMMAND --help`.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
     label("SUBCOMMAND", "COMMAND");
-    column_width(26);
+    column_width(kColumn);
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(Formatter::make_description(app), kWidth) + '\n';
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(Formatter::make_option_desc(option), kWidth - kColumn);
   }
   std::string make_subcommand(const CLI::App* command) const override {
     const std::string text = command->get_description();
@@ -28,6 +52,12 @@ class HelpFormatter : public CLI::Formatter {
     CLI::detail::format_help(line, command->get_name(), text.substr(0, text.find('\n')),
                              column_width_);
     return line.str();
+  }
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_help(app, std::move(name), mode);
+    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
+    return text;
   }
   std::string make_usage(const CLI::App* app, std::string name) const override {
     return "\n" + Formatter::make_usage(app, std::move(name));
@@ -63,9 +93,7 @@ class ShortHelpFormatter : public HelpFormatter {
                         CLI::AppFormatMode mode) const override {
     if (mode == CLI::AppFormatMode::All)
       return HelpFormatter().make_help(app, std::move(name), CLI::AppFormatMode::Normal);
-    std::string text = HelpFormatter::make_help(app, std::move(name), mode);
-    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
-    return text;
+    return HelpFormatter::make_help(app, std::move(name), mode);
   }
 };
 

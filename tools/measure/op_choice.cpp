@@ -72,9 +72,9 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
 
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
   const OptionGroup group(command, "Quantization sensitivity of each op");
-  command.add_flag("--sensitivity", options.sensitivity,
-                   "Show how much quantizing each op, kind and layer changes the outputs, most "
-                   "sensitive\nfirst");
+  command.add_flag(
+      "--sensitivity", options.sensitivity,
+      "Show how much quantizing each op, kind and layer changes the outputs, most sensitive first");
   output_file(command.add_option("--sensitivity-plot", options.plot,
                                  "Show the sensitivity, and plot it as SVG"),
               OutputFileKind::picture)
@@ -83,17 +83,17 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
            "Calibration questions or texts to measure sensitivity on; by default 16");
   auto* drop = any_number(
       command, "--max-drop", options.max_drop,
-      "Leave just enough of the most sensitive ops in float to keep the task's score within "
-      "X\npoints of the float model's: F1, accuracy, or Pearson's correlation x 100",
+      "Leave just enough of the most sensitive ops in float to keep the task's score within X "
+      "points of the float model's: F1, accuracy, or Pearson's correlation x 100",
       "X");
   not_negative(command, "--max-error", options.max_error,
-               "As --max-drop, by the relative error of the outputs, for any model; on the "
-               "samples\nof --sensitivity-samples",
+               "As --max-drop, by the relative error of the outputs, for any model; on the samples "
+               "of --sensitivity-samples",
                "PERCENT")
       ->excludes(drop);
   input_file(command.add_option("--drop-data", options.drop_data,
                                 "File of the same task to measure the score on; by default the "
-                                "part of --data not\nused for calibration"))
+                                "part of --data not used for calibration"))
       ->needs(drop);
   not_negative(command, "--drop-samples", options.drop_samples,
                "Questions or texts to measure the score on, spread over the file; 0 is all")

@@ -49,8 +49,8 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
   command->footer("Example:\n  " + example + "\n");
   command
       ->add_option("--device", options.device,
-                   "OpenCL device: index, cpu, gpu, or part of its name; by default "
-                   "BERTCL_DEVICE,\nelse the first GPU, else the CPU")
+                   "OpenCL device: index, cpu, gpu, or part of its name; by default BERTCL_DEVICE, "
+                   "else the first GPU, else the CPU")
       ->type_name("DEVICE");
   command
       ->add_option_function<std::uint64_t>(
@@ -59,15 +59,14 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
             // Also for sessions that a command makes for others, as the quantizer's.
             setenv("BERTCL_MAX_MEMORY", std::to_string(bytes).c_str(), 1);
           },
-          "Memory limit, in bytes or as 500M or 4G, for weights and intermediate tensors on "
-          "the\ndevice and for folded constants; by default BERTCL_MAX_MEMORY, else what the "
-          "device has")
+          "Memory limit, in bytes or as 500M or 4G, for weights and intermediate tensors on the "
+          "device and for folded constants; by default BERTCL_MAX_MEMORY, else what the device has")
       ->transform(CLI::Validator(as_bytes, ""))
       ->type_name("SIZE");
   output_file(
       command->add_option(
           "--json", options.json,
-          "Write the result as JSON to FILE (new, or an earlier report); - prints\nonly the JSON"),
+          "Write the result as JSON to FILE (new, or an earlier report); - prints only the JSON"),
       OutputFileKind::report_or_terminal);
   return command;
 }

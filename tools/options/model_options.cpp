@@ -90,27 +90,27 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   const OptionGroup group(*command, "How models run");
   add_precision_option(
       *command, options.precision,
-      "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a "
-      "matrix\nunit or with CLBlast if the device can (matrix_f16, fp16 in `bertcl "
-      "devices`);\nbf16 multiplies in bf16 if the CPU can (avx512_bf16), else in fp32");
+      "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a matrix unit or "
+      "with CLBlast if the device can (matrix_f16, fp16 in `bertcl devices`); bf16 multiplies in "
+      "bf16 if the CPU can (avx512_bf16), else in fp32");
   one_of(command->add_option("--gemm", options.gemm,
-                             "Float GEMMs: bertcl's kernels or CLBlast's; auto: bertcl's,\nunless "
+                             "Float GEMMs: bertcl's kernels or CLBlast's; auto: bertcl's, unless "
                              "`bertcl tune` found CLBlast's to be faster"),
          {"auto", "own", "clblast"});
   command->add_flag("--keep-padding", options.keep_padding,
                     "Compute padding too, instead of packing the real tokens");
   command->add_flag("--command-buffer", options.command_buffer,
                     "Record the launches for each input shape on its first run and replay them as "
-                    "one\ncommand; needs a device with command_buffer (see `bertcl devices`)");
+                    "one command; needs a device with command_buffer (see `bertcl devices`)");
   command->add_flag("--allow-nonfinite", options.allow_nonfinite,
                     "Continue if weights or outputs hold NaN or infinity, normally an error");
   one_of(command->add_option("--require", options.require,
                              "int8: exit with 1 if the model is float, or a quantized MatMul of "
-                             "the file would\nrun in float"),
+                             "the file would run in float"),
          {"int8"});
   command
       ->add_option("--disable-kernels", options.disabled_kernels,
-                   "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one\n"
+                   "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one "
                    "launch per step")
       ->check(CLI::Validator(unknown_kernel, ""))
       ->type_name("NAME,...");

@@ -13,8 +13,8 @@ void add_pooling_options(CLI::App& command, PoolingOptions& options) {
   one_of(
       command.add_option("--pooling", options.pooling,
                          "How token vectors are pooled: mean, max, the first (cls) or the last; "
-                         "model: an\noutput of the model that is pooled already; by default as in "
-                         "modules.json and\n1_Pooling/config.json beside the model, else model"),
+                         "model: an output of the model that is pooled already; by default as in "
+                         "modules.json and 1_Pooling/config.json beside the model, else model"),
       {"mean", "cls", "max", "last", "model"});
   add_switch(
       command, "--normalize,--no-normalize{false}",

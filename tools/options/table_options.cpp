@@ -15,13 +15,13 @@ namespace bertcl::tools {
 
 void add_table_options(CLI::App& command, quant::JobOptions& options) {
   const OptionGroup group(command, "Scale tables");
-  input_file(command.add_option("--read-table", options.read_table,
-                                "Take the ranges from this table instead of calibrating. Its "
-                                "format is detected from\nits content; see --table-format. Without "
-                                "samples there is neither smoothing nor GPTQ"));
+  input_file(command.add_option(
+      "--read-table", options.read_table,
+      "Take the ranges from this table instead of calibrating. Its format is detected from its "
+      "content; see --table-format. Without samples there is neither smoothing nor GPTQ"));
   output_file(command.add_option("--write-table", options.write_table,
                                  "Also write the ranges of the original model; disables smoothing. "
-                                 "The format\nfollows the extension"));
+                                 "The format follows the extension"));
   std::vector<std::string> names;
   std::string summaries = "Format to write:";
   for (const quant::ScaleTableFormat& format : quant::table_formats()) {

@@ -27,13 +27,11 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
 }
 
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
-  return input_file(command.add_option(
-                        "--labels", options.labels,
-                        "Names of the model's classes, in the order of its output; or a file with "
-                        "one on\n"
-                        "each line. By default as finetune.py wrote them into the model, or "
-                        "id2label of\n"
-                        "config.json beside it"))
+  return input_file(
+             command.add_option("--labels", options.labels,
+                                "Names of the model's classes, in the order of its output; or a "
+                                "file with one on each line. By default as finetune.py wrote them "
+                                "into the model, or id2label of config.json beside it"))
       ->type_name("LABEL,...");
 }
 

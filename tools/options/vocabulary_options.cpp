@@ -18,24 +18,23 @@ namespace bertcl::tools {
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
   input_file(command.add_option(
       "--vocab", options.vocabulary,
-      "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt,"
-      "\nor sentencepiece.bpe.model; by default the one beside the model"));
+      "Tokenizer: tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt, or "
+      "sentencepiece.bpe.model; by default the one beside the model"));
   const auto set = [](std::optional<bool>& value) { return [&value](bool yes) { value = yes; }; };
   add_switch(
       command, "--lower-case,--no-lower-case{false},--cased{false}", set(options.lower_case),
-      "Lower-case the text, or keep case (--no-lower-case, --cased); by default as "
-      "in\ntokenizer_config.json beside the vocabulary, else tokenizer.json itself, else\nlower "
-      "case");
+      "Lower-case the text, or keep case (--no-lower-case, --cased); by default as in "
+      "tokenizer_config.json beside the vocabulary, else tokenizer.json itself, else lower case");
   add_switch(command, "--strip-accents,--no-strip-accents{false}", set(options.strip_accents),
              "Drop accents, or keep them; by default as in those files, else like case");
 }
 
 CLI::Option* add_max_length_option(CLI::App& command, std::optional<int>& max_length,
                                    const std::string& what) {
-  return positive(command, "--max-seq-length", max_length,
-                  "Maximum tokens of " + what +
-                      ", special tokens included;\nby default as many as "
-                      "the model and its files allow, or 512");
+  return positive(
+      command, "--max-seq-length", max_length,
+      "Maximum tokens of " + what +
+          ", special tokens included; by default as many as the model and its files allow, or 512");
 }
 
 namespace {
