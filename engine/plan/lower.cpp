@@ -238,7 +238,6 @@ void lower(Builder& builder, const ir::Graph& graph) {
 
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options) {
-  check_disabled(options.disabled);
   Options attempt = options;
   for (;;) {
     try {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "kernels/variants.hpp"
@@ -20,10 +21,6 @@ GemmLibrary gemm_library_named(std::string_view name) {
   throw Error(fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", name));
 }
 
-bool Options::is_disabled(std::string_view variant) const {
-  return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
-}
-
 std::string Options::why_refused(std::string_view op, std::string_view variant) const {
   const auto found = refused.find({std::string(op), std::string(variant)});
   return found == refused.end() ? "" : found->second;
@@ -37,14 +34,17 @@ std::vector<std::string> disableable_variants() {
 }
 
 // A misspelt name would otherwise be ignored.
-void check_disabled(const std::string& disabled) {
+std::set<std::string, std::less<>> variants_to_disable(const std::string& list) {
+  std::set<std::string, std::less<>> names;
+  if (list.empty()) return names;
   const std::vector<std::string> known = disableable_variants();
-  if (disabled.empty()) return;
-  for (const std::string& name : comma_list(disabled)) {
-    if (name.empty()) throw Error(fmt::format("empty element in '{}'", disabled));
+  for (std::string& name : comma_list(list)) {
+    if (name.empty()) throw Error(fmt::format("empty element in '{}'", list));
     if (std::ranges::find(known, name) == known.end())
       throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known, 3)));
+    names.insert(std::move(name));
   }
+  return names;
 }
 
 }  // namespace bertcl::plan

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,8 +29,8 @@ struct Options {
   /// Weights may hold NaN and infinity (weight_check.hpp), else an error. Unset: they may not, and
   /// the error does not name the option, as the caller has none.
   std::optional<bool> allow_nonfinite;
-  bool merge_launches = true;  // steps in few launches, where the device can
-  std::string disabled;        // comma-separated variants that are left out
+  bool merge_launches = true;                   // steps in few launches, where the device can
+  std::set<std::string, std::less<>> disabled;  // variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// Op and variant -> why its kernel does not run on the device, as an earlier attempt at the plan
@@ -41,7 +42,7 @@ struct Options {
   /// Called before each program is built or loaded, with the number done and the total.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
 
-  bool is_disabled(std::string_view variant) const;
+  bool is_disabled(std::string_view variant) const { return disabled.contains(variant); }
   /// The reason in `refused`; none: "".
   std::string why_refused(std::string_view op, std::string_view variant) const;
   bool is_refused(std::string_view op, std::string_view variant) const {
@@ -52,7 +53,7 @@ struct Options {
 /// The variants that Options::disabled may name, in alphabetical order.
 std::vector<std::string> disableable_variants();
 
-/// Throws bertcl::Error for a name in Options::disabled that is none of them.
-void check_disabled(const std::string& disabled);
+/// Those of a comma-separated list. Throws bertcl::Error for a name that is none of them.
+std::set<std::string, std::less<>> variants_to_disable(const std::string& list);
 
 }  // namespace bertcl::plan

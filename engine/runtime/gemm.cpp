@@ -150,8 +150,7 @@ GemmContext::GemmContext(_cl_command_queue* queue, const std::string& disabled)
     : queue_(opencl::share(queue)) {
   const opencl::QueueOwner owner = opencl::owner_of(queue);
   device_ = opencl::Context::wrap(owner.context, owner.device);
-  options_.disabled = disabled;
-  plan::check_disabled(disabled);
+  options_.disabled = plan::variants_to_disable(disabled);
   std::string note;
   tuning_ = plan::stored_tuning(*device_, note);
 }

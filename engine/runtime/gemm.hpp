@@ -20,7 +20,8 @@ namespace bertcl::runtime {
 /// One device of the caller's cl_context. Several threads may use it.
 class GemmContext {
  public:
-  /// Uses the context and the device of `queue`, which it keeps. `disabled`: as in plan::Options.
+  /// Uses the context and the device of `queue`, which it keeps. `disabled`: variants, separated by
+  /// commas.
   GemmContext(_cl_command_queue* queue, const std::string& disabled);
 
   const std::shared_ptr<opencl::Context>& device() const { return device_; }

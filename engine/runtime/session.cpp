@@ -238,7 +238,7 @@ plan::Options plan_options_of(const SessionOptions& options) {
   made.gemm = plan::gemm_library_named(options.gemm);
   made.allow_nonfinite = options.allow_nonfinite;
   made.merge_launches = !options.command_buffer && options.observe.empty();
-  made.disabled = options.disabled_kernels;
+  made.disabled = plan::variants_to_disable(options.disabled_kernels);
   made.tuning = options.tuning;
   made.on_program = options.on_program;
   return made;

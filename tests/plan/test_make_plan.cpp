@@ -155,7 +155,7 @@ TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
 TEST(MakePlan, ClblastCanBeSwitchedOff) {
   Options options;
   options.gemm = GemmLibrary::clblast;
-  options.disabled = "clblast";
+  options.disabled = {"clblast"};
   const Plan plan = plan_of(linear, options);
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_NE(plan.steps[0].variant, "clblast");
@@ -213,17 +213,17 @@ TEST(MakePlan, ADeviceHasASayInThePrecision) {
     EXPECT_EQ(bf16.type, ir::DType::f32);
     EXPECT_THAT(bf16.reason, HasSubstr("avx512_bf16"));
   }
-  options.disabled = "x86_bf16";
+  options.disabled = {"x86_bf16"};
   EXPECT_EQ(precision_on(context, ir::DType::bf16, options).type, ir::DType::f32);
   EXPECT_EQ(precision_on(context, ir::DType::bf16, options).reason, "x86_bf16: disabled");
 }
 
 TEST(MakePlan, AnUnknownVariantIsRefusedWithTheNearest) {
-  Options options;
-  options.disabled = "x86_avx2,x86_avx3";
-  EXPECT_THAT(refusal(linear, options), HasSubstr("'x86_avx3' (did you mean x86_avx2?)"));
-  options.disabled = "fastest";
-  EXPECT_THAT(refusal(linear, options), HasSubstr("'fastest' (nearest: "));
+  EXPECT_ERROR(HasSubstr("'x86_avx3' (did you mean x86_avx2?)"),
+               variants_to_disable("x86_avx2,x86_avx3"));
+  EXPECT_ERROR(HasSubstr("'fastest' (nearest: "), variants_to_disable("fastest"));
+  EXPECT_ERROR(HasSubstr("empty element in 'x86,,ref'"), variants_to_disable("x86,,ref"));
+  EXPECT_THAT(variants_to_disable(""), IsEmpty());
 }
 
 // What a Q/DQ file asks to be int8 and runs in float.

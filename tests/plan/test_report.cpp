@@ -153,7 +153,7 @@ TEST(SizesOfBatch, BindTheOwnNamesOfAnInput) {
 TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   const auto context = opencl::Context::create("cpu");
   Options options;
-  options.disabled = tests::s8_variants_before("dot4");
+  options.disabled = variants_to_disable(tests::s8_variants_before("dot4"));
   const Plan plan = make_plan(ir::parse(R"(graph g(%x: u8[batch, 4]) {
   const %s: f32[] = [0.5]  const %w: i8[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   %y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s)
@@ -236,7 +236,7 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
     EXPECT_TRUE(linear_of_columns(context, int8, 16).alternatives.empty())
         << "a panel is for one unit";
     Options without;
-    without.disabled = step.variant + "_small_m";
+    without.disabled = {step.variant + "_small_m"};
     EXPECT_TRUE(linear_of_columns(context, int8, enough, without).alternatives.empty());
   }
 }

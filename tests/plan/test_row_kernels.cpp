@@ -11,7 +11,7 @@ namespace {
 
 Plan plan_without_rows(std::string_view text) {
   Options options;
-  options.disabled = "rows";  // which CPUs prefer
+  options.disabled = {"rows"};  // which CPUs prefer
   return make_plan(ir::parse(text), opencl::Context::create("cpu"), options);
 }
 

@@ -58,7 +58,7 @@ void check_passes(const std::vector<std::string>& disabled) {
 /// What is wrong with the value of --disable-kernels; "" if nothing is.
 std::string unknown_kernel(const std::string& disabled) {
   try {
-    plan::check_disabled(disabled);
+    plan::variants_to_disable(disabled);
   } catch (const Error& error) {
     return error.what();
   }
