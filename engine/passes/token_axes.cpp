@@ -105,22 +105,8 @@ AxisMap widened(const ir::Shape& in, std::size_t axis, std::size_t inner) {
   return map;
 }
 
-std::set<std::size_t> from(std::size_t first, std::size_t rank) {
-  std::set<std::size_t> axes;
-  for (std::size_t d = first; d < rank; ++d) axes.insert(d);
-  return axes;
-}
-
-/// The axes along which an operator of one operand combines elements, all of them if unknown.
+/// The axes along which an operator of one operand combines elements.
 std::set<std::size_t> combined_axes(const ir::Node& node, std::size_t rank) {
-  if (is_any_of(node, {"LayerNormalization", "RMSNormalization"}))
-    return from(ops::axis_of(node, "axis", -1, rank), rank);
-  if (is_any_of(node, {"ArgMax", "ArgMin"})) return {ops::axis_of(node, "axis", 0, rank)};
-  if (node.op == "CumSum") {
-    const auto given = only_integer(node, "axis", 1);
-    const auto axis = given ? ir::axis_within(*given, rank) : std::nullopt;
-    return axis ? std::set{*axis} : from(0, rank);
-  }
   std::set<std::size_t> axes;
   for (const std::int64_t axis : ops::traits(node).mixed_axes(node))
     if (const auto at = ir::axis_within(axis, rank)) axes.insert(*at);
@@ -145,8 +131,7 @@ std::optional<AxisMap> map_of(const ir::Node& node, std::size_t i, const ir::Sha
   if (rank > 0 &&
       ((node.op == rotary::op && i == 0) || (ops::traits(node).row_wise && ops::get(node).is_own)))
     return aligned(in, out, {rank - 1});
-  if (i == 0 && (ops::traits(node).mixed_axes ||
-                 is_any_of(node, {"LayerNormalization", "RMSNormalization"}))) {
+  if (i == 0 && ops::traits(node).mixed_axes) {
     AxisMap map = reduced(in, out, combined_axes(node, rank));
     map.has_own_places = in == out;
     return map;

@@ -214,6 +214,15 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   });
 }
 
+/// All where the axis is no constant within the rank.
+std::vector<std::int64_t> summed_axes(const ir::Node& node) {
+  const std::vector<std::int64_t> all = all_axes(node);
+  const ir::Value* axis = node.inputs[1];
+  if (!axis->is_constant() || axis->constant->size() != 1) return all;
+  const std::int64_t given = axis->constant->to_ints().front();
+  return ir::axis_within(given, all.size()) ? std::vector{given} : all;
+}
+
 }  // namespace
 
 std::vector<OpDef> gather_ops() {
@@ -228,7 +237,7 @@ std::vector<OpDef> gather_ops() {
          evaluate_one_hot),
       op("NonZero", 1, 1, {{types::all}}, infer_non_zero, evaluate_non_zero),
       op("CumSum", 2, 2, {{types::sums}, {types::indices}}, infer_same, evaluate_cum_sum, nullptr,
-         {.mixed_axes = all_axes}),
+         {.mixed_axes = summed_axes}),
   };
 }
 

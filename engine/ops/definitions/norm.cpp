@@ -39,6 +39,13 @@ std::vector<std::int64_t> axis_of_softmax(const ir::Node& node) {
   return {node.int_attribute("axis", -1)};
 }
 
+std::vector<std::int64_t> normalized_axes(const ir::Node& node) {
+  std::vector<std::int64_t> axes = all_axes(node);
+  axes.erase(axes.begin(),
+             axes.begin() + static_cast<std::ptrdiff_t>(axis_of(node, "axis", -1, axes.size())));
+  return axes;
+}
+
 /// LayerNormalization(x, scale, bias) {axis, epsilon}: statistics over the extents from axis on.
 std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const ir::Type& in = context.type(0);
@@ -72,7 +79,7 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
-  const Traits norm{.is_norm = true};
+  const Traits norm{.is_norm = true, .mixed_axes = normalized_axes};
   const Traits softmax{.mixed_axes = axis_of_softmax};
   return {
       op("Softmax", 1, 1, {{types::floats}}, infer_softmax, evaluate_softmax<false>, nullptr,

@@ -94,6 +94,10 @@ std::vector<ir::Tensor> evaluate_arg(const EvaluateContext& context) {
   return {ir::Tensor::of<std::int64_t>(sizes, std::move(out))};
 }
 
+std::vector<std::int64_t> searched_axis(const ir::Node& node) {
+  return {node.int_attribute("axis", 0)};
+}
+
 }  // namespace
 
 std::vector<OpDef> selection_ops() {
@@ -103,9 +107,9 @@ std::vector<OpDef> selection_ops() {
       op("Trilu", 1, 2, {{types::all}, {types::indices}}, infer_trilu, evaluate_trilu, nullptr,
          {.by_element = true}),
       op("ArgMax", 1, 1, {{types::numbers}}, infer_arg, evaluate_arg<true>, nullptr,
-         {.mixed_axes = all_axes}),
+         {.mixed_axes = searched_axis}),
       op("ArgMin", 1, 1, {{types::numbers}}, infer_arg, evaluate_arg<false>, nullptr,
-         {.mixed_axes = all_axes}),
+         {.mixed_axes = searched_axis}),
   };
 }
 
