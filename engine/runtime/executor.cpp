@@ -200,57 +200,82 @@ void Executor::enqueue(const TapFunction& tap) {
   }
 }
 
-void Executor::try_launches() {
-  using Tried = std::tuple<std::string, std::string, opencl::Defines, std::array<std::size_t, 3>>;
-  const auto held = plan_.context->queue().lock();
-  std::set<Tried> accepted;
-  std::map<Tried, std::string> refused;  // with the reasons
-  const auto launched_as = [](const plan::StepKernel& launch) {
-    return Tried{launch.kernel.program_name(), launch.kernel.name(), launch.kernel.defines(),
-                 launch.local};
-  };
-  // False for inputs with which nothing runs, as an axis that is shorter than what is cut from it.
-  const auto launch = [&](std::size_t s, const plan::StepKernel& with) {
-    const opencl::Kernel kernel = with_arguments(s, with.kernel);
-    const auto is_empty = [&](const plan::SizeExpr& size) {
-      return size.evaluate(bound_->sizes) <= 0;
-    };
-    if (std::ranges::any_of(with.global, is_empty)) return false;
-    opencl::Queue& queue = plan_.context->queue();
-    launch_or_retry(queue, kernel, launch_grid(queue, with, bound_->sizes), plan_.steps[s].name);
-    return true;
-  };
-  const auto reason_of = [](const opencl::LaunchError& error) {
+namespace {
+
+/// What a driver says to launches of kernels in groups of some size: each is tried once, however
+/// many steps have it.
+class TriedLaunches {
+ public:
+  /// `launch` returns false where it could not try.
+  template <class Launch>
+  void try_once(const plan::StepKernel& as, const Launch& launch) {
+    const Key key = key_of(as);
+    if (accepted_.contains(key) || refused_.contains(key)) return;
+    try {
+      if (launch()) accepted_.insert(key);
+    } catch (const opencl::LaunchError& error) {
+      refused_.emplace(key, reason_of(error));
+    }
+  }
+  /// Null: it is not refused.
+  const std::string* why_refused(const plan::StepKernel& as) const {
+    const auto found = refused_.find(key_of(as));
+    return found == refused_.end() ? nullptr : &found->second;
+  }
+  static std::string reason_of(const opencl::LaunchError& error) {
     return fmt::format("the driver refuses its launch: {}", error.what());
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, opencl::Defines, std::array<std::size_t, 3>>;
+  static Key key_of(const plan::StepKernel& launch) {
+    return {launch.kernel.program_name(), launch.kernel.name(), launch.kernel.defines(),
+            launch.local};
+  }
+  std::set<Key> accepted_;
+  std::map<Key, std::string> refused_;  // with the reasons
+};
+
+void drop_refused(plan::Step& step, const TriedLaunches& tried) {
+  std::erase_if(step.alternatives, [&](const plan::Alternative& other) {
+    const std::string* reason = tried.why_refused(other);
+    if (!reason) return false;
+    step.why_not_faster +=
+        fmt::format("{}{}: {}", step.why_not_faster.empty() ? "" : "; ", other.variant, *reason);
+    return true;
+  });
+}
+
+}  // namespace
+
+bool Executor::launch_as(std::size_t s, const plan::StepKernel& with) {
+  const opencl::Kernel kernel = with_arguments(s, with.kernel);
+  const auto is_empty = [&](const plan::SizeExpr& size) {
+    return size.evaluate(bound_->sizes) <= 0;
   };
+  if (std::ranges::any_of(with.global, is_empty)) return false;
+  opencl::Queue& queue = plan_.context->queue();
+  launch_or_retry(queue, kernel, launch_grid(queue, with, bound_->sizes), plan_.steps[s].name);
+  return true;
+}
+
+void Executor::try_launches() {
+  const auto held = plan_.context->queue().lock();
+  TriedLaunches tried;
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
     const plan::Step& step = plan_.steps[s];
-    // Its own kernel goes last and always: the next steps read what it writes.
     if (step.call || step.work_units.evaluate(bound_->sizes) > step.up_to_rows) continue;
-    for (const plan::Alternative& other : step.alternatives) {
-      const Tried key = launched_as(other);
-      if (accepted.contains(key) || refused.contains(key)) continue;
-      try {
-        if (launch(s, other)) accepted.insert(key);
-      } catch (const opencl::LaunchError& error) {
-        refused.emplace(key, reason_of(error));
-      }
-    }
+    for (const plan::Alternative& other : step.alternatives)
+      tried.try_once(other, [&] { return launch_as(s, other); });
+    // Its own kernel goes last and always: the next steps read what it writes.
     try {
-      launch(s, step);
+      launch_as(s, step);
     } catch (const opencl::LaunchError& error) {
-      throw plan::VariantUnsupported(step, reason_of(error), error);
+      throw plan::VariantUnsupported(step, TriedLaunches::reason_of(error), error);
     }
   }
   end_run();
-  for (plan::Step& step : plan_.steps)
-    std::erase_if(step.alternatives, [&](const plan::Alternative& other) {
-      const auto found = refused.find(launched_as(other));
-      if (found == refused.end()) return false;
-      step.why_not_faster += fmt::format("{}{}: {}", step.why_not_faster.empty() ? "" : "; ",
-                                         other.variant, found->second);
-      return true;
-    });
+  for (plan::Step& step : plan_.steps) drop_refused(step, tried);
 }
 
 }  // namespace bertcl::runtime

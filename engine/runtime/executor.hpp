@@ -72,6 +72,8 @@ class Executor {
   void enqueue_recorded();
   void enqueue_segments();
   void launch(std::size_t step);
+  /// False for inputs with which nothing runs, as an axis that is shorter than what is cut from it.
+  bool launch_as(std::size_t step, const plan::StepKernel& with);
 
   plan::Plan& plan_;
   const bool record_;

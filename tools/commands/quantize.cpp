@@ -146,16 +146,13 @@ void print_skipped(const std::string& what, const std::vector<quant::SkippedNode
     print_text("{}: {}: {}\n", what, first_of(names), reason);
 }
 
-void print_report(const Quantized& quantized, const QuantizeOptions& options) {
-  const quant::JobResult& made = quantized.made;
-  const quant::Report& report = made.report;
-  const auto print_table = [](const std::string& file, const quant::ScaleTableFormat& format,
-                              std::size_t ranges, std::string_view of) {
-    print_text("{}: {} of {} {}, format {}\n", file, format.magnitudes ? "magnitudes" : "ranges",
-               ranges, of, format.name);
-  };
-  if (made.read_format)
-    print_table(options.job.read_table, *made.read_format, report.given.size(), "tensors");
+void print_table(const std::string& file, const quant::ScaleTableFormat& format, std::size_t ranges,
+                 std::string_view of) {
+  print_text("{}: {} of {} {}, format {}\n", file, format.magnitudes ? "magnitudes" : "ranges",
+             ranges, of, format.name);
+}
+
+void print_size(const quant::Report& report, const QuantizeOptions& options) {
   const auto percent_of = [&](std::int64_t bytes) {
     return 100.0 * static_cast<double>(report.written_bytes) /
            static_cast<double>(std::max<std::int64_t>(1, bytes));
@@ -163,20 +160,25 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   print_text("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
              bytes_text(report.written_bytes), percent_of(report.source_file_bytes), options.model,
              percent_of(report.float_bytes));
-  if (options.job.dynamic)
+}
+
+void print_calibration(const quant::Report& report, const quant::JobOptions& job,
+                       const std::string& unit) {
+  if (job.dynamic)
     print_text("activation scales are computed at run time, per {}\n",
-               options.job.per_token ? "token" : "tensor");
-  else if (options.job.calibrates())
-    print_text("calibrated by {} on {} ({}) in {}\n", report.method,
-               counted(report.samples, quantized.unit), counted(report.tokens, "tokens"),
-               duration_text(report.calibrate_seconds));
+               job.per_token ? "token" : "tensor");
+  else if (job.calibrates())
+    print_text("calibrated by {} on {} ({}) in {}\n", report.method, counted(report.samples, unit),
+               counted(report.tokens, "tokens"), duration_text(report.calibrate_seconds));
+}
+
+void print_tensors(const quant::Report& report, bool dynamic) {
   const auto count_of = [&](quant::Role role, std::string_view unit) {
     return counted(report.count(role), unit);
   };
   print_text(
       "{} quantized: {} ({}), {} ({} per {}{}), {}\n", counted(report.quantized_nodes, "nodes"),
-      options.job.dynamic ? "activations at run time"
-                          : count_of(quant::Role::activation, "activations"),
+      dynamic ? "activations at run time" : count_of(quant::Role::activation, "activations"),
       quant::scheme_text(report.activations), count_of(quant::Role::weight, "weights"),
       quant::scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
       report.weights.scale == quant::WeightScale::mse ? ", mse scales" : "",
@@ -188,6 +190,9 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
         "coarse ranges: {}: a few values are many times as large as the others, which share few "
         "bins of the histogram; raise --bins\n",
         first_of(tensors));
+}
+
+void print_transforms(const quant::Report& report, bool corrects_biases) {
   if (report.expanded_nodes > 0)
     print_text("{} expanded into MatMuls and plain operators\n",
                counted(report.expanded_nodes, "fused operators"));
@@ -200,8 +205,10 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (!report.smoothed.why_not.empty()) print_text("not smoothed: {}\n", report.smoothed.why_not);
   if (report.gptq_weights > 0)
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
-  if (options.quantizer.accuracy.bias_correction)
-    print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
+  if (corrects_biases) print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
+}
+
+void print_left_in_float(const quant::Report& report) {
   if (const auto& nodes = report.without_column_scales; !nodes.empty())
     print_text(
         "no int8 GEMM: {}: weights have scales along another axis than their columns; bertcl "
@@ -210,6 +217,18 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
         first_of(nodes));
   for (const auto& [measure, nodes] : report.not_applied) print_skipped("no " + measure, nodes);
   print_skipped("left in float", report.skipped);
+}
+
+void print_report(const Quantized& quantized, const QuantizeOptions& options) {
+  const quant::JobResult& made = quantized.made;
+  const quant::Report& report = made.report;
+  if (made.read_format)
+    print_table(options.job.read_table, *made.read_format, report.given.size(), "tensors");
+  print_size(report, options);
+  print_calibration(report, options.job, quantized.unit);
+  print_tensors(report, options.job.dynamic);
+  print_transforms(report, options.quantizer.accuracy.bias_correction);
+  print_left_in_float(report);
   if (!made.copied.empty()) print_text("copied beside it: {}\n", fmt::join(made.copied, ", "));
   if (!made.left_out.empty())
     print_text("without {}: a table holds the per-tensor ranges of the original model{}\n",

@@ -156,6 +156,42 @@ std::vector<tasks::RankedPassage> ranked_by(const std::vector<float>& similariti
   return ranked;
 }
 
+/// Of a query the texts, by rank; without one the most similar pairs.
+struct Similarities {
+  std::vector<float> matrix;  // of -o, and of a query
+  std::vector<tasks::RankedPassage> ranked;
+  std::vector<tasks::SimilarPair> pairs;
+};
+
+Similarities find_similar(const std::vector<float>& query, const std::vector<float>& vectors,
+                          std::size_t dimensions, const std::string& function,
+                          const SimilarityOptions& options) {
+  const tasks::ComparedVectors compared(tasks::similarity_named(function), vectors, dimensions);
+  Similarities found;
+  if (options.query) {
+    found.matrix = rounded(compared.similarities(query));
+    found.ranked = ranked_by(found.matrix, options.top_k.value_or(0));
+  } else {
+    found.pairs = compared.most_similar_pairs(options.top_k.value_or(kUsualPairs));
+    if (!options.output.empty()) found.matrix = matrix_of(compared, vectors);
+  }
+  return found;
+}
+
+/// Prints what was found and writes -o.
+void write_similarities(Similarities& found, const std::vector<InputText>& texts,
+                        const std::string& function, const SimilarityOptions& options) {
+  if (options.prints_text())
+    options.query ? print_ranked(found.ranked, texts) : print_pairs(found.pairs, texts);
+  if (options.output.empty()) return;
+  const auto columns = std::ssize(texts);
+  const std::int64_t rows = options.query ? 1 : columns;
+  write_array(options.output, "similarities",
+              ir::Tensor::of({rows, columns}, std::move(found.matrix)));
+  if (options.prints_text())
+    print_text("{}: {} similarities [{}, {}]\n", options.output, function, rows, columns);
+}
+
 int run_similarity(const SimilarityOptions& options) {
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [files, tokenizer, texts] = read_embedding_inputs(
@@ -180,32 +216,13 @@ int run_similarity(const SimilarityOptions& options) {
   embedder.run_in_parts(texts, prompt, [&](auto, const std::vector<float>& part) {
     vectors.insert(vectors.end(), part.begin(), part.end());
   });
-  const tasks::ComparedVectors compared(tasks::similarity_named(function), vectors,
-                                        embedder.dimensions());
-  std::vector<float> matrix;  // of -o, and of a query
-  std::vector<tasks::RankedPassage> ranked;
-  std::vector<tasks::SimilarPair> pairs;
-  if (options.query) {
-    matrix = rounded(compared.similarities(query));
-    ranked = ranked_by(matrix, options.top_k.value_or(0));
-  } else {
-    pairs = compared.most_similar_pairs(options.top_k.value_or(kUsualPairs));
-    if (!options.output.empty()) matrix = matrix_of(compared, vectors);
-  }
+  Similarities found = find_similar(query, vectors, embedder.dimensions(), function, options);
   const double seconds = clock.seconds();
 
   if (truncated_query) warn("truncated the query to {} tokens", embedder.max_length());
   warn_of_truncation(embedder.truncated() - (truncated_query ? 1 : 0), texts.size(), "texts",
                      embedder.max_length());
-  if (options.prints_text())
-    options.query ? print_ranked(ranked, texts) : print_pairs(pairs, texts);
-  if (!options.output.empty()) {
-    const auto columns = std::ssize(texts);
-    const std::int64_t rows = options.query ? 1 : columns;
-    write_array(options.output, "similarities", ir::Tensor::of({rows, columns}, std::move(matrix)));
-    if (options.prints_text())
-      print_text("{}: {} similarities [{}, {}]\n", options.output, function, rows, columns);
-  }
+  write_similarities(found, texts, function, options);
   nlohmann::ordered_json report = {{"path", options.model}, {"similarity", function}};
   if (options.query) {
     report["query"] = *options.query;
@@ -213,9 +230,9 @@ int run_similarity(const SimilarityOptions& options) {
   }
   report["prompt"] = prompt;
   if (options.query)
-    report["results"] = ranked_json(ranked, texts);
+    report["results"] = ranked_json(found.ranked, texts);
   else
-    report["pairs"] = pairs_json(pairs, texts);
+    report["pairs"] = pairs_json(found.pairs, texts);
   report.update(vectors_json(embedder, texts.size(), pooling));
   report.update({{"precision", plan::precision_of(session.plan()).str()},
                  {"seconds", seconds},
