@@ -44,6 +44,30 @@ TEST(FindLayerNorm, WithoutBeta) {
 })");
 }
 
+TEST(FindLayerNorm, ADifferenceInAWiderType) {
+  EXPECT_REWRITE(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %m: f32[batch, seq, 1] = ReduceMean(%x) {axes = [-1], keepdims = 1}
+  %d: f32[batch, seq, 4] = Sub(%x, %m)
+  %w: f64[batch, seq, 4] = Cast(%d) {to = "f64"}
+  const %two: f64[] = 2
+  %p: f64[batch, seq, 4] = Pow(%w, %two)
+  %v: f64[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
+  const %eps: f64[] = 0.5
+  %e: f64[batch, seq, 1] = Add(%v, %eps)
+  %s: f64[batch, seq, 1] = Sqrt(%e)
+  %n: f64[batch, seq, 4] = Div(%w, %s)
+  %c: f32[batch, seq, 4] = Cast(%n) {to = "f32"}
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[batch, seq, 4] = Mul(%c, %gamma)
+  return %y
+})",
+                 R"(graph g(%x: f32[batch, seq, 4]) {
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
+  return %y
+})");
+}
+
 TEST(FindLayerNorm, AMeanOverAnotherAxisIsNoLayerNorm) {
   EXPECT_UNCHANGED(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
   %m: f32[batch, 1, 4] = ReduceMean(%x) {axes = [1], keepdims = 1}

@@ -4,6 +4,8 @@
 //   mean = ReduceMean(x);  d = x - mean;  var = ReduceMean(d^2)
 //   y = d / sqrt(var + eps) * gamma + beta                       beta may be absent
 //
+// Torch's exporter casts d of a model in f16 to f64, and d / sqrt(var + eps) back.
+//
 // Results may change by rounding.
 #include <utility>
 
@@ -19,7 +21,7 @@ namespace {
 Pattern times_gamma() {
   const Pattern x = any("x");
   const Pattern mean = op("ReduceMean", {x}, "mean");
-  const Pattern d = op("Sub", {x, mean}, "d");
+  const Pattern d = one_of({op("Sub", {x, mean}, "d"), op("Cast", {op("Sub", {x, mean})}, "d")});
   // Old exporters write the difference twice.
   const Pattern d2 = op("Sub", {x, mean});
   const Pattern square =
@@ -29,7 +31,7 @@ Pattern times_gamma() {
   const Pattern normal =
       one_of({op("Div", {d, deviation}), op("Mul", {d, op("Reciprocal", {deviation})}),
               op("Div", {d2, deviation})});
-  return op("Mul", {normal, constant("gamma")});
+  return op("Mul", {one_of({normal, op("Cast", {normal})}), constant("gamma")});
 }
 
 /// True if beta follows.
