@@ -106,6 +106,17 @@ std::optional<std::vector<std::int64_t>> SymbolicValues::constants(const ir::Val
   return elements ? ir::constant_shape(*elements) : std::nullopt;
 }
 
+std::optional<ir::Dim> SymbolicValues::undo(const std::string& op, const ir::Dim& sum,
+                                            const ir::Dim& b) const {
+  for (const auto& [made, symbol] : fresh_) {
+    const auto& [how, left, right] = made;
+    if (symbol != sum) continue;
+    if (how == (op == "Sub" ? "Add" : "Sub") && right == b) return left;
+    if (how == "Add" && op == "Sub" && left == b) return right;
+  }
+  return std::nullopt;
+}
+
 std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string& op,
                                              const ir::Dim& a, const ir::Dim& b) {
   if (a.is_constant() && b.is_constant()) return apply_numbers(op, a.constant(), b.constant());
@@ -133,6 +144,8 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
                                 op == "Add" ? '+' : '-', b.str()));
       return ir::Dim(sum) * bare(a);
     }
+    if (const auto undone = undo(op, a, b)) return undone;
+    if (const auto undone = op == "Add" ? undo(op, b, a) : std::nullopt) return undone;
   } else if (op != "Mod") {
     return std::nullopt;
   }

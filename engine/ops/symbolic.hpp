@@ -38,6 +38,9 @@ class SymbolicValues {
                                const ir::Dim& b);
 
  private:
+  /// x where `sum` is the symbol of x + b and `op` is Sub, or of x - b and Add.
+  std::optional<ir::Dim> undo(const std::string& op, const ir::Dim& sum, const ir::Dim& b) const;
+
   std::map<const ir::Value*, std::vector<ir::Dim>> known_;
   std::map<const ir::Value*, ir::Tensor> numbers_;
   std::map<std::tuple<std::string, ir::Dim, ir::Dim>, ir::Dim> fresh_;

@@ -226,6 +226,23 @@ TEST(Infer, GivesOneSymbolToOneUnknownSize) {
             "f32[n0]");
 }
 
+TEST(Infer, CancelsWhatIsAddedToASize) {
+  const auto range = [](const std::string& start, const std::string& limit) {
+    return inferred(R"(graph g(%ids: i64[seq]) {
+      const %one: i64[1] = [1]  const %three: i64[1] = [3]
+      %s: i64[] = Shape(%ids)
+      %longer: i64[] = Add(%s, %one)
+      %shorter: i64[] = Sub(%s, %one)
+      %again: i64[] = Add(%one, %shorter)
+      %y: i64[] = Range()" +
+                    start + ", " + limit + ", %one)\n return %y }");
+  };
+  EXPECT_EQ(range("%one", "%longer"), "i64[seq]");
+  EXPECT_EQ(range("%s", "%longer"), "i64[1]");
+  EXPECT_EQ(range("%one", "%again"), range("%one", "%s"));
+  EXPECT_NE(range("%three", "%longer"), "i64[seq]");
+}
+
 TEST(Infer, RefusesAWrongNumberOfOperands) {
   EXPECT_THAT(failure("graph g(%a: f32[2]) { %c: f32[] = Add(%a) return %c }"),
               HasSubstr("got 1 operands, expected 2 to 2"));
