@@ -30,6 +30,7 @@ namespace {
 constexpr std::int64_t kMaxTokens = 8;
 constexpr std::int64_t kMultiplications = 200'000'000;  // on the host: less than half a second
 constexpr double kTolerance = 0.1;  // rounding ties move an int8 model by a few percent
+constexpr int kSequences = 4;       // and one with few levels by more, but not in each sequence
 constexpr double kMinValue = 1e-6;
 
 /// As many as the host can interpret in the time.
@@ -42,13 +43,14 @@ std::int64_t token_count(const ir::Graph& graph, const plan::Plan& plan) {
   return std::clamp<std::int64_t>(kMultiplications / weights, 1, most);
 }
 
-std::vector<std::int64_t> values_of(ir::InputRole role, std::int64_t count, std::int64_t words) {
+std::vector<std::int64_t> values_of(ir::InputRole role, std::int64_t count, std::int64_t words,
+                                    int sequence) {
   std::vector<std::int64_t> values(count, 0);
   if (role == ir::InputRole::mask) std::ranges::fill(values, 1);
   if (role == ir::InputRole::positions) std::iota(values.begin(), values.end(), 0);
   if (role == ir::InputRole::ids)
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<std::int64_t>(7919 * (i + 1)) % words;
+      values[i] = static_cast<std::int64_t>(7919 * (i + 1) + 104729 * sequence) % words;
   return values;
 }
 
@@ -70,8 +72,9 @@ ir::InputRole role_of(const ir::Value& input, const plan::Plan& plan) {
   return role == ir::InputRole::ids && !chooses_rows(&input) ? ir::InputRole::mask : role;
 }
 
-/// One sequence; empty for a model that reads anything but rows of tokens.
-Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
+/// One sequence, of other ids for each number; empty for a model that reads anything but rows of
+/// tokens.
+Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan, int sequence) {
   const std::int64_t tokens = token_count(graph, plan);
   ir::Bindings sizes;
   Tensors inputs;
@@ -82,10 +85,47 @@ Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
     const std::int64_t count = ir::element_count(extents);
     if (count > kMaxTokens) return {};
     const std::int64_t words = std::max<std::int64_t>(plan.word_rows, 2);
-    inputs[input->name] = ir::Tensor::of(extents, values_of(role_of(*input, plan), count, words))
-                              .converted(input->type.dtype);
+    inputs[input->name] =
+        ir::Tensor::of(extents, values_of(role_of(*input, plan), count, words, sequence))
+            .converted(input->type.dtype);
   }
   return inputs;
+}
+
+/// The output that differs most.
+struct Difference {
+  std::string output;
+  double relative;
+};
+
+/// Of one sequence; empty where nothing was compared.
+std::optional<Difference> difference_of(const ir::Graph& graph, const plan::Plan& plan,
+                                        Request& request, int sequence) {
+  Tensors inputs;
+  std::vector<ir::Tensor> expected;
+  try {
+    inputs = make_inputs(graph, plan, sequence);
+    if (inputs.empty()) return std::nullopt;
+    bind_shapes(plan, shapes_of(inputs));  // which the model may refuse
+    expected = ops::interpret(graph, inputs);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  try {
+    request.start(inputs, OutputNames{}, TapFunction{});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    return std::nullopt;  // inputs that mean something else than their names and uses say
+  }
+  const Tensors found = request.finish();
+  std::optional<Difference> most;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::string& name = graph.outputs()[i].name;
+    if (!ir::is_float(expected[i].dtype())) continue;
+    const auto relative = relative_difference(found.at(name), expected[i]);
+    if (relative && (!most || *relative > most->relative)) most = {name, *relative};
+  }
+  return most;
 }
 
 /// The programs of a plan, and those that a run of few rows takes, with their options.
@@ -152,39 +192,20 @@ std::optional<double> relative_difference(const ir::Tensor& found, const ir::Ten
 
 bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& request,
                    const std::filesystem::path& path) {
-  Tensors inputs;
-  std::vector<ir::Tensor> expected;
-  try {
-    inputs = make_inputs(graph, plan);
-    if (inputs.empty()) return false;
-    bind_shapes(plan, shapes_of(inputs));  // which the model may refuse
-    expected = ops::interpret(graph, inputs);
-  } catch (const Error&) {
-    return false;
+  std::optional<Difference> found;
+  for (int sequence = 0; sequence < kSequences; ++sequence) {
+    found = difference_of(graph, plan, request, sequence);
+    if (!found) return false;
+    if (found->relative <= kTolerance) return true;
+    if (!std::isfinite(found->relative)) break;  // which no rounding does
   }
-  try {
-    request.start(inputs, OutputNames{}, TapFunction{});
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
-    return false;  // inputs that mean something else than their names and uses say
-  }
-  const Tensors found = request.finish();
-  bool compared = false;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::string& name = graph.outputs()[i].name;
-    if (!ir::is_float(expected[i].dtype())) continue;
-    const auto difference = relative_difference(found.at(name), expected[i]);
-    if (!difference) continue;
-    compared = true;
-    if (*difference <= kTolerance) continue;
-    const opencl::DeviceInfo& device = plan.context->info();
-    throw Error(fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the "
-                            "host reference by a relative error of {:.2g}; update the driver or "
-                            "choose another device (BERTCL_SELF_CHECK=off skips this check)",
-                            device.name, device.driver, name, path.string(), *difference),
-                ErrorCode::device);
-  }
-  return compared;
+  const opencl::DeviceInfo& device = plan.context->info();
+  throw Error(
+      fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the "
+                  "host reference by a relative error of {:.2g}; update the driver or "
+                  "choose another device (BERTCL_SELF_CHECK=off skips this check)",
+                  device.name, device.driver, found->output, path.string(), found->relative),
+      ErrorCode::device);
 }
 
 bool needs_check(const plan::Plan& plan) {

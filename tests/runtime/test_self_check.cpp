@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check of a device at the first load: it runs once, and a kernel that is wrong is refused.
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "default_model.hpp"
 #include "plan/builder.hpp"
@@ -138,6 +141,37 @@ bool is_checked(const std::string& text) {
   Arenas arenas;
   Request request(plan, {}, arenas);
   return check_results(graph, plan, request, "g");
+}
+
+/// Checks a device that has other rows in the table than the graph for `wrong` of its ids.
+bool is_checked_with(const std::set<std::int64_t>& wrong) {
+  constexpr std::int64_t kRows = 50;
+  const auto graph_of = [](const std::set<std::int64_t>& changed) {
+    ir::Graph graph = ir::parse(R"(graph g(%input_ids: i64[batch, seq]) {
+  const %table: f32[50, 1] = splat 1
+  %y: f32[batch, seq, 1] = Gather(%table, %input_ids)
+  return %y as y
+})");
+    std::vector<float> rows(kRows, 1);
+    for (const std::int64_t row : changed) rows[row] = 9;
+    graph.find_value("table")->constant = ir::Tensor::of<float>({kRows, 1}, rows);
+    return graph;
+  };
+  const ir::Graph device = graph_of(wrong);
+  plan::Plan plan = plan::make_plan(device, opencl::Context::create(), {});
+  Arenas arenas;
+  Request request(plan, {}, arenas);
+  return check_results(graph_of({}), plan, request, "g");
+}
+
+// As a tie does, which int8 layers amplify.
+TEST(SelfCheck, AnotherSequenceIsTriedWhereOneDiffers) {
+  std::set<std::int64_t> all;
+  for (std::int64_t row = 0; row < 50; ++row) {
+    EXPECT_TRUE(is_checked_with({row})) << row;
+    all.insert(row);
+  }
+  EXPECT_ERROR(HasSubstr("computes wrong results"), is_checked_with(all));
 }
 
 // Ids in the place of the mask would divide by 0, or have no root.
