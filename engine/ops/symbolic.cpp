@@ -52,20 +52,6 @@ ir::Dim bare(const ir::Dim& d) {
 }
 std::int64_t coefficient(const ir::Dim& d) { return ir::Dim::divide(d, bare(d))->constant(); }
 
-/// -1, 0, 1 for a < b, a == b, a > b where that holds for every positive size of the symbols.
-std::optional<int> compare(const ir::Dim& a, const ir::Dim& b) {
-  if (a == b) return 0;
-  if (a.is_constant() && !b.is_constant()) {
-    const auto order = compare(b, a);
-    return order ? std::optional(-*order) : std::nullopt;
-  }
-  if (a.is_constant() || !b.is_constant()) return std::nullopt;
-  // A symbol is at least 1: 12*seq > 0 and -seq < 0, but 12*seq > 5 is not decided here.
-  if (coefficient(a) > 0 && b.constant() <= 0) return 1;
-  if (coefficient(a) < 0 && b.constant() >= 0) return -1;
-  return std::nullopt;
-}
-
 }  // namespace
 
 const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
@@ -106,6 +92,39 @@ std::optional<std::vector<std::int64_t>> SymbolicValues::constants(const ir::Val
   return elements ? ir::constant_shape(*elements) : std::nullopt;
 }
 
+std::optional<int> SymbolicValues::least(const ir::Dim& d) const {
+  if (coefficient(d) <= 0) return d == ir::Dim(0) ? std::optional(0) : std::nullopt;
+  int product = 1;
+  for (const std::string& symbol : d.symbols()) {
+    const auto it = least_.find(symbol);
+    if (it == least_.end()) continue;
+    if (!it->second) return std::nullopt;
+    product *= *it->second;
+  }
+  return product;
+}
+
+SymbolicValues::Signs SymbolicValues::compare(const ir::Dim& a, const ir::Dim& b) const {
+  if (a == b) return {0, 0};
+  if (a.is_constant() && !b.is_constant()) {
+    const Signs signs = compare(b, a);
+    return {-signs.high, -signs.low};
+  }
+  const auto magnitude = least(bare(a));
+  if (a.is_constant() || !b.is_constant() || !magnitude) return {};
+  // 12*seq > 0 and -seq < 0, but 12*seq > 5 is not decided here.
+  const std::int64_t number = b.constant();
+  if (coefficient(a) > 0 && number <= *magnitude) return {number < *magnitude ? 1 : 0, 1};
+  if (coefficient(a) < 0 && number >= -*magnitude) return {-1, number > -*magnitude ? -1 : 0};
+  return {};
+}
+
+void SymbolicValues::assume_extents(const ir::Shape& shape) {
+  for (const ir::Dim& d : shape)
+    for (const std::string& symbol : d.symbols())
+      if (const auto it = least_.find(symbol); it != least_.end() && !it->second) it->second = 0;
+}
+
 std::optional<ir::Dim> SymbolicValues::undo(const std::string& op, const ir::Dim& sum,
                                             const ir::Dim& b) const {
   for (const auto& [made, symbol] : fresh_) {
@@ -122,10 +141,16 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
   if (a.is_constant() && b.is_constant()) return apply_numbers(op, a.constant(), b.constant());
   const bool comparison = op == "Equal" || op == "Less" || op == "Greater" || op == "LessOrEqual" ||
                           op == "GreaterOrEqual";
-  const auto order = compare(a, b);
-  if (comparison) return order ? apply_numbers(op, *order, 0) : std::nullopt;
+  const Signs signs = compare(a, b);
+  if (comparison) {
+    const auto result = apply_numbers(op, signs.low, 0);
+    for (int sign = signs.low + 1; sign <= signs.high; ++sign)
+      if (apply_numbers(op, sign, 0) != result) return std::nullopt;
+    return result;
+  }
   if (op == "Min" || op == "Max") {
-    if (order) return (op == "Min") == (*order <= 0) ? a : b;
+    if (signs.high <= 0) return op == "Min" ? a : b;
+    if (signs.low >= 0) return op == "Min" ? b : a;
   } else if (op == "Mul") {
     return a * b;
   } else if (op == "Div") {
@@ -149,10 +174,20 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
   } else if (op != "Mod") {
     return std::nullopt;
   }
-  // A fresh symbol would count as positive.
-  if (op != "Add" && op != "Sub" && (coefficient(a) < 0 || coefficient(b) < 0)) return std::nullopt;
+  const auto of_a = least(a), of_b = least(b);
+  const auto of_both = std::min(of_a, of_b);  // empty if one is
+  std::optional<int> made;
+  if (op == "Max" || (op == "Add" && of_both))
+    made = std::max(of_a, of_b);
+  else if (op == "Min")
+    made = of_both;
+  else if ((op == "Div" || op == "Mod") && of_both)
+    made = 0;
+  if (!made && op != "Add" && op != "Sub") return std::nullopt;
   const auto [it, fresh] = fresh_.try_emplace({op, a, b});
-  if (fresh) it->second = graph.fresh_symbol();
+  if (!fresh) return it->second;
+  it->second = graph.fresh_symbol();
+  least_[it->second.str()] = made;
   return it->second;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of small integer tensors as sizes: the arithmetic that exported graphs do on shapes.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +16,8 @@ namespace bertcl::ops {
 using SymbolicElements = std::optional<std::vector<ir::Dim>>;
 
 /// What is known about the elements of small tensors: as sizes of integers and booleans, as numbers
-/// of any type. Symbols are sizes, so they are assumed positive.
+/// of any type. Symbols of the graph are sizes, so they are assumed positive; those that apply()
+/// makes may be zero or, of Sub, negative.
 class SymbolicValues {
  public:
   static constexpr std::int64_t kMaxElements = 64;
@@ -36,14 +38,24 @@ class SymbolicValues {
   /// result may be negative.
   std::optional<ir::Dim> apply(ir::Graph& graph, const std::string& op, const ir::Dim& a,
                                const ir::Dim& b);
+  /// Takes the extents of a tensor for what none of them can be below: zero.
+  void assume_extents(const ir::Shape& shape);
 
  private:
+  /// What the size is at least, of 1 and 0; empty if it may be negative.
+  std::optional<int> least(const ir::Dim& d) const;
+  /// Of a - b, for any sizes of the symbols.
+  struct Signs {
+    int low = -1, high = 1;
+  };
+  Signs compare(const ir::Dim& a, const ir::Dim& b) const;
   /// x where `sum` is the symbol of x + b and `op` is Sub, or of x - b and Add.
   std::optional<ir::Dim> undo(const std::string& op, const ir::Dim& sum, const ir::Dim& b) const;
 
   std::map<const ir::Value*, std::vector<ir::Dim>> known_;
   std::map<const ir::Value*, ir::Tensor> numbers_;
   std::map<std::tuple<std::string, ir::Dim, ir::Dim>, ir::Dim> fresh_;
+  std::map<std::string, std::optional<int>, std::less<>> least_;  // of symbols, where not 1
 };
 
 }  // namespace bertcl::ops

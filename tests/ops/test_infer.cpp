@@ -243,6 +243,48 @@ TEST(Infer, CancelsWhatIsAddedToASize) {
   EXPECT_NE(range("%three", "%longer"), "i64[seq]");
 }
 
+TEST(Infer, ComparesWhatSizesMake) {
+  // One element where the comparison holds for every size, three where for none.
+  const auto of = [](const std::string& made, const std::string& comparison) {
+    return inferred(R"(graph g(%ids: i64[seq]) {
+      const %five: i64[1] = [5]  const %zero: i64[1] = [0]
+      const %one: i64[1] = [1]  const %three: i64[1] = [3]  const %v: f32[] = 0
+      %s: i64[] = Shape(%ids)
+      %minus: i64[] = Sub(%s, %five)
+      %d: i64[] = )" +
+                    made + "\n%c: bool[] = " + comparison + R"(
+      %size: i64[] = Where(%c, %one, %three)
+      %y: f32[] = Expand(%v, %size)
+      return %y })");
+  };
+  const auto depends = MatchesRegex(R"(f32\[n[0-9]+\])");
+  for (const char* difference : {"Sub(%s, %five)", "Sub(%five, %s)", "Add(%minus, %one)"})
+    for (const char* comparison : {"Greater", "Less", "Equal"})
+      EXPECT_THAT(of(difference, std::string(comparison) + "(%d, %zero)"), depends)
+          << difference << comparison;
+  EXPECT_EQ(of("Add(%s, %five)", "Greater(%d, %zero)"), "f32[1]");
+  for (const char* rest : {"Div(%s, %five)", "Mod(%s, %five)", "Max(%minus, %zero)"}) {
+    EXPECT_THAT(of(rest, "Equal(%d, %zero)"), depends) << rest;
+    EXPECT_THAT(of(rest, "Greater(%d, %zero)"), depends) << rest;
+    EXPECT_EQ(of(rest, "Less(%d, %zero)"), "f32[3]") << rest;
+  }
+  EXPECT_THAT(of("Min(%minus, %three)", "Less(%d, %zero)"), depends);
+  EXPECT_EQ(of("Min(%s, %five)", "Greater(%d, %zero)"), "f32[1]");
+}
+
+TEST(Infer, AnExtentIsNotNegative) {
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[seq]) {
+      const %one: i64[1] = [1]  const %end: i64[1] = [-1]  const %v: f32[] = 0
+      %inner: f32[] = Slice(%x, %one, %end)
+      %s: i64[] = Shape(%inner)
+      %c: bool[] = Equal(%s, %end)
+      %size: i64[] = Where(%c, %one, %s)
+      %y: f32[] = Expand(%v, %size)
+      %z: f32[] = Add(%y, %inner)
+      return %z })"),
+            "f32[n1]");
+}
+
 TEST(Infer, RefusesAWrongNumberOfOperands) {
   EXPECT_THAT(failure("graph g(%a: f32[2]) { %c: f32[] = Add(%a) return %c }"),
               HasSubstr("got 1 operands, expected 2 to 2"));

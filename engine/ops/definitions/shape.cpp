@@ -30,6 +30,7 @@ std::vector<ir::Type> infer_shape(InferContext& context) {
 }
 std::vector<SymbolicElements> values_shape(InferContext& context) {
   const ir::Shape& shape = context.shape(0);
+  context.values.assume_extents(shape);
   const std::int64_t start = bound(context.node, "start", 0, shape.size());
   const std::int64_t n = context.node.output()->type.shape[0].constant();
   return {std::vector<ir::Dim>(shape.begin() + start, shape.begin() + start + n)};
