@@ -125,6 +125,9 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
               HasSubstr("bad.toml: model: given more than once"));
   EXPECT_THAT(with_text("json-logs = true\njson-logs = false\n"),
               HasSubstr("bad.toml: json-logs: given more than once"));
+  EXPECT_THAT(
+      with_text("disable-kernels = [\"rows\", \"nonsense\"]\n"),
+      HasSubstr("bad.toml: disable-kernels: --disable-kernels: unknown kernel variant 'nonsense'"));
   for (const std::string text : {"port = 0\n[serve]\nmax-queue = 5\n", "serve.max-queue = 5\n"})
     EXPECT_THAT(with_text(text),
                 HasSubstr("bad.toml: serve: sections are not supported; move its options"))

@@ -108,12 +108,13 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                              "int8: exit with 1 if the model is float, or a quantized MatMul of "
                              "the file would run in float"),
          {"int8"});
-  command
-      ->add_option("--disable-kernels", options.disabled_kernels,
-                   "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one "
-                   "launch per step")
-      ->check(CLI::Validator(unknown_kernel, ""))
-      ->type_name("NAME,...");
+  const auto disable = [&options](const std::vector<std::string>& names) {
+    options.disabled_kernels = fmt::format("{}", fmt::join(names, ","));
+  };
+  add_list(*command, "--disable-kernels", disable, "NAME,...",
+           "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one launch per "
+           "step")
+      ->check(CLI::Validator(unknown_kernel, ""));
   add_list(
       *command, "--disable-passes",
       [&options](const std::vector<std::string>& names) { options.disabled_passes = names; },
