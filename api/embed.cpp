@@ -13,6 +13,7 @@
 #include "api/boundary.hpp"
 #include "api/check_not_negative.hpp"
 #include "api/evaluation.hpp"
+#include "api/tokenizer_impl.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/model_path.hpp"
 #include "runtime/pooling.hpp"
@@ -71,7 +72,8 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
         session.info().max_length);
     std::vector<std::string> prompted;
     for (const std::string& text : texts)
-      prompted.push_back(tasks::embedded_text(options.prompt + text, options.lower_case));
+      prompted.push_back(tasks::embedded_text(options.prompt + text, options.lower_case,
+                                              TokenizerAccess::of(tokenizer)));
     const Sequences all = tokenizer.encode_texts(prompted, max_length);
     const std::vector<std::int32_t> ids(all.ids.begin(), all.ids.end());
     std::vector<text::Row> rows;

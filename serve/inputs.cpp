@@ -37,7 +37,8 @@ Sequence sequence_of(const Context& context, const Model& model, const Input& in
                      const std::string& prompt, const Truncation& truncation) {
   if (input.text) {
     check_not_empty(*input.text);  // without its prompt
-    const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
+    const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case,
+                                                  *model.setup().tokenizer);
     return context.encode(model, text, truncation);
   }
   if (input.ids.empty()) throw HttpError(400, "Empty", "a text has no tokens");

@@ -10,7 +10,6 @@
 #include "support/ceil_div.hpp"
 #include "support/fail.hpp"
 #include "support/option_name.hpp"
-#include "text/base/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -82,8 +81,9 @@ std::size_t room(int max_length, std::size_t specials) {
   return static_cast<std::size_t>(max_length) - specials;
 }
 
-std::string embedded_text(std::string_view text, bool lower_case) {
-  return lower_case ? text::lower(text) : std::string(text);
+std::string embedded_text(std::string_view text, bool lower_case,
+                          const text::Tokenizer& tokenizer) {
+  return lower_case ? tokenizer.lower_cased(text) : std::string(text);
 }
 
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length) {
@@ -99,7 +99,8 @@ Sequence encode_pieces(text::Tokens pieces, const text::Tokenizer& tokenizer, in
 
 Sequence encode_embedded(std::string_view text, bool lower_case, std::size_t part,
                          const text::Tokenizer& tokenizer, int max_length) {
-  Sequence sequence = encode_text(embedded_text(text, lower_case), tokenizer, max_length);
+  Sequence sequence =
+      encode_text(embedded_text(text, lower_case, tokenizer), tokenizer, max_length);
   sequence.part = part;
   return sequence;
 }

@@ -38,8 +38,8 @@ std::vector<text::Row> rows_of(std::span<const Sequence> sequences);
 std::size_t room(int max_length, std::size_t specials);
 
 /// A text as sentence-transformers prepares it for a vector: lower-cased where the model's files
-/// say so.
-std::string embedded_text(std::string_view text, bool lower_case);
+/// say so, but for the special tokens in it.
+std::string embedded_text(std::string_view text, bool lower_case, const text::Tokenizer& tokenizer);
 
 // All throw Error if `max_length` leaves no room for a text.
 

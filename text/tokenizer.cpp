@@ -14,6 +14,7 @@
 #include "text/base/file.hpp"
 #include "text/base/json_file.hpp"
 #include "text/base/unicode.hpp"
+#include "text/pipeline/normalizers.hpp"
 #include "text/pipeline/pipeline.hpp"
 #include "text/tokenizer.hpp"
 #include "text/tokenizer_files.hpp"
@@ -146,6 +147,13 @@ Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptio
   const std::int32_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
   tokenizer.special_ = {{begin}, {end}, {begin}, {end}, {end}, options.token_types};
   return tokenizer;
+}
+
+std::string Tokenizer::lower_cased(std::string_view text) const {
+  Parts parts(text);
+  pipeline_->added.find(parts, false);
+  lower_case(parts);
+  return std::move(parts.text);
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {

@@ -65,6 +65,10 @@ class Tokenizer {
   static Tokenizer from_tokens(std::vector<std::string> tokens, TokenizerOptions options = {},
                                const std::string& origin = "vocabulary");
 
+  /// The text in lower case, each character by itself, as a normalizer Lowercase before all others
+  /// would have it: added tokens in it that are not normalized stay as they are.
+  std::string lower_cased(std::string_view text) const;
+
   /// Ids of the tokens of a text.
   std::vector<std::int32_t> encode(std::string_view text) const;
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from tokenizers import normalizers
 
 from . import _bertcl
 from .files import model_file
@@ -43,7 +44,8 @@ class SentenceTransformer(PromptedModel):
         self.normalize = files["normalize"] if normalize is None else normalize
         super().__init__(model, batch_tokens=batch_tokens, device="" if device is None else device, pooling=told,
                          normalize=self.normalize, or_own=pooling is None, dense=files["dense"], **session)
-        self.lower_case = files["lower_case"]
+        if files["lower_case"]:
+            self.tokenizer.normalizer = _lower_casing(self.tokenizer.normalizer)
         self._set_prompts(files, prompts, default_prompt_name)
         self.pools_prompt = files["pools_prompt"]
         self.truncate_dim = truncate_dim or files["dimensions"] or None
@@ -92,7 +94,7 @@ class SentenceTransformer(PromptedModel):
             raise ValueError("the model excludes prompt tokens from pooling (include_prompt in "
                              "1_Pooling/config.json), which is not supported")
         texts = [prompt + text for text in texts]
-        encodings = self.encodings(self._as_cased(texts))
+        encodings = self.encodings(texts)
         vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
         done = 0
         order = sorted(range(len(texts)), key=lambda i: -len(encodings[i].ids))
@@ -143,7 +145,7 @@ class SentenceTransformer(PromptedModel):
     def tokenize(self, texts: str | Sequence[str]) -> dict[str, np.ndarray]:
         """The model's inputs of that name, int64 [texts, tokens of the longest], as encode() gives them to it, padded on
         the right."""
-        encodings = self.encodings(self._as_cased(texts_of(texts)[1]))
+        encodings = self.encodings(texts_of(texts)[1])
         longest = max((len(each.ids) for each in encodings), default=0)
 
         def padded(rows, value):
@@ -172,13 +174,16 @@ class SentenceTransformer(PromptedModel):
 
     get_embedding_dimension = get_sentence_embedding_dimension
 
-    def _as_cased(self, texts):
-        return [text.lower() for text in texts] if self.lower_case else texts
-
     def _with_prompt(self, options, names):
         if options.get("prompt") is None and options.get("prompt_name") is None:
             options["prompt_name"] = next((name for name in names if name in self.prompts), None)
         return options
+
+
+def _lower_casing(normalizer):
+    """Lowercase first, as sentence-transformers 6.2.0 does it: special tokens in a text stay as they are."""
+    stages = [normalizers.Lowercase(), *([normalizer] if normalizer else [])]
+    return normalizers.Sequence(stages)
 
 
 def _unit(vectors):

@@ -67,6 +67,7 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
   const Session session = load({.pooling = Pooling{"mean", false, true, 0}});
   const tests::ScratchFile file(R"({"model": {"type": "WordPiece",
       "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "\u3000": 4, "É": 5, "é": 6}},
+      "added_tokens": [{"content": "[SEP]", "id": 3, "special": true, "normalized": false}],
       "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}})",
                                 ".json");
   const Tokenizer cased = Tokenizer::load(file.path());
@@ -77,6 +78,7 @@ TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
   EXPECT_NE(vector_of("É"), vector_of("é"));
   EXPECT_NE(vector_of("É \n"), vector_of("É")) << "white space is the tokenizer's";
   EXPECT_EQ(vector_of("É", true), vector_of("é"));
+  EXPECT_EQ(vector_of("[SEP]É", true), vector_of("[SEP]é")) << "special tokens are kept";
 }
 
 TEST_F(ApiEmbed, AVectorAsWideAsTheSequencesAreLongIsWhole) {

@@ -37,6 +37,8 @@ class EmbeddingFilesTest(unittest.TestCase):
                      lambda model, text: model.tokenize([text])["input_ids"].tolist()):
             self.assertEqual(call(made, TEXT), call(cased, TEXT.lower()))
             self.assertNotEqual(call(made, TEXT), call(cased, TEXT))
+            self.assertEqual(call(made, "ENGINE [SEP] ΟΔΟΣ"), call(cased, "engine [SEP] οδοσ"),
+                             "special tokens are kept, and a last sigma is as any")
 
     def test_token_types_are_given_where_tokenizer_and_model_have_them(self):
         with_types = ["attention_mask", "input_ids", "token_type_ids"]

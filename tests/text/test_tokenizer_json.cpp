@@ -54,6 +54,15 @@ TEST(TokenizerJson, GivesVocabularyAndSettings) {
       << "options come first";
 }
 
+TEST(TokenizerJson, LowerCasesTextsButForTokensThatAreNotNormalized) {
+  json file = with("/normalizer/lowercase", false);
+  file["added_tokens"].push_back({{"id", 11}, {"content", "NEW"}, {"normalized", true}});
+  file["added_tokens"].push_back({{"id", 12}, {"content", "[KEPT]"}, {"normalized", false}});
+  EXPECT_EQ(tokenizer(file).lower_cased("Ab [KEPT]C ΣΑΣ NEW İ [kept]"),
+            "ab [KEPT]c σασ new i̇ [kept]");
+  EXPECT_EQ(tokenizer(file).lower_cased(""), "");
+}
+
 TEST(TokenizerJson, IdsMayHaveGaps) {  // of a vocab.txt with a line twice
   const Tokenizer found = tokenizer(with("/model/vocab/word", 20));
   EXPECT_EQ(found.vocabulary_size(), 21u);

@@ -128,7 +128,7 @@ Stage bert_normalizer(const JsonNode& node) {
       decompose(parts);
       rewrite_characters<put_unless<is_nonspacing_mark_unicode8>>(parts);
     }
-    if (lower_cases) rewrite_characters<put_lower>(parts);
+    if (lower_cases) lower_case(parts);
   };
 }
 
@@ -155,6 +155,8 @@ std::string decode_base64(const JsonNode& node) {
 
 }  // namespace
 
+void lower_case(Parts& parts) { rewrite_characters<put_lower>(parts); }
+
 Stage read_normalizer(const JsonNode& node) {
   const std::string& type = node.at("type").string();
   if (type == "Sequence") return sequence_of(node.at("normalizers"), read_normalizer);
@@ -163,7 +165,7 @@ Stage read_normalizer(const JsonNode& node) {
   if (type == "NFD") return unicode_normalizer(Normalization::nfd);
   if (type == "NFKC") return unicode_normalizer(Normalization::nfkc);
   if (type == "NFKD") return unicode_normalizer(Normalization::nfkd);
-  if (type == "Lowercase") return rewrite_characters<put_lower>;
+  if (type == "Lowercase") return lower_case;
   if (type == "StripAccents") return strip_accents;
   if (type == "Strip")
     return strip_normalizer(node.flag("strip_left", true), node.flag("strip_right", true));

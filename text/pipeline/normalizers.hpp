@@ -13,6 +13,9 @@ enum class Normalization { nfc, nfd, nfkc, nfkd };
 /// Normal forms of Unicode 9. A character newer than that is its own.
 Stage unicode_normalizer(Normalization form);
 
+/// `Lowercase`: each character by itself, so that a capital sigma that ends a word is U+03C3.
+void lower_case(Parts& parts);
+
 /// SentencePiece's rules of rewriting, as its models hold them: the size of a double-array trie in
 /// bytes (32 bits, little endian), the trie, and the replacements, each ended by a zero byte.
 /// Throws Error with `place` on damage.

@@ -71,7 +71,7 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
 std::vector<float> Embedder::run(std::span<const InputText> texts, const std::string& prompt) {
   std::vector<tasks::Sequence> sequences;
   for (const InputText& text : texts) {
-    const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_);
+    const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_, tokenizer_);
     sequences.push_back(
         naming_text(text, [&] { return tasks::encode_text(prepared, tokenizer_, max_length_); }));
     truncated_ += sequences.back().cut > 0 ? 1 : 0;
