@@ -281,6 +281,8 @@ TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
               HasSubstr("--host: the address is empty"));
   EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--executors", "1025"})),
               HasSubstr("--executors"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", path("none.onnx"), "--threads", "65537"})),
+              HasSubstr("--threads: '65537' is out of range (1 to 65536)"));
   EXPECT_THAT(refusal(run_bertcl({"serve", tests::folders().path("classes"), "--port", "0",
                                   "--max-seq-length", "2"})),
               HasSubstr("leave no room for a text beside 2 special tokens; raise "

@@ -27,6 +27,8 @@ TEST_F(StandardInputTest, HoldsDataToEvaluate) {
                  {"standard input:2: 'bad'"}, {}, "good\ta\nbad\n");
   expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
                  {"standard input:1: 3 columns, expected 2"}, {}, "1\tgood\ta\n");
+  expect_refused({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "-"},
+                 {"--data and --labels both read standard input"}, {}, "good\ta\n");
 }
 
 TEST_F(StandardInputTest, HoldsTextsToRun) {

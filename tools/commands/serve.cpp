@@ -297,7 +297,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       "--config", options.config,
       "Options from a file, by their long names: port = 8081; the command line takes precedence"));
   const OptionGroup group(command, "Server");
-  positive(command, "--threads", server.threads, "Concurrent connections");
+  in_range(command, "--threads", server.threads, 1, 65536, "Concurrent connections");
   in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
            "Maximum bytes of a request body, after decompression");
   positive(command, "--timeout", options.timeout, "Request timeout in seconds");

@@ -38,6 +38,8 @@ CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
 void check_labels(const TaskOptions& options) {
   if (!options.labels.empty() && options.name != kClassify && options.name != kTag)
     fail("--labels is only valid with --task {} or {}, not with {}", kClassify, kTag, options.name);
+  if (options.data == "-" && options.labels == "-")
+    throw Error("--data and --labels both read standard input; name a file for one of them");
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,

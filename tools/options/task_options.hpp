@@ -41,7 +41,7 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
 /// --labels
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options);
 
-/// Throws Error if there are labels that the task does not use.
+/// Throws Error if there are labels that the task does not use, or come from where the data do.
 void check_labels(const TaskOptions& options);
 
 /// The labels of the models' classes in their order: those of the options; else those that the
