@@ -82,6 +82,8 @@ def map_texts(dataset: ray.data.Dataset, worker: type, *, workers: int | tuple[i
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+    if "top_k" in options:
+        raise ValueError("a row gets its best result alone; leave out top_k, which deployment() takes")
     least, most = (workers, workers) if isinstance(workers, int) else workers
     return dataset.map_batches(worker, batch_size=batch_size, num_cpus=cpus, num_gpus=gpus,
                                compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),

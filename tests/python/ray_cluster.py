@@ -173,6 +173,8 @@ def main(encoder, results):
     found["errors"] = {
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
         "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),
+        "top_k": error_of(lambda: bertcl.ray.map_texts(ray.data.from_items([{"text": "a"}]), bertcl.ray.Classify,
+                                                       model=encoder, top_k=2)),
         "surrogate": error_of(lambda: bertcl.ray._checked(["a \U0001f600", "\ud83d"], "embed")),
         "column": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"sentence": ["a"]})),
         "null": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"text": np.array(["a", None])}))}

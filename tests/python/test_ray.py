@@ -75,6 +75,7 @@ class RayTest(unittest.TestCase):
         errors = self.seen["errors"]
         self.assertIn("unknown task 'classfy' (choose from embed, classify, answer)", errors["task"])
         self.assertIn("batch_size is 0", errors["batch_size"])
+        self.assertIn("leave out top_k", errors["top_k"])
         self.assertEqual(errors["surrogate"], "inputs[1] has to be a text")
         self.assertIn("no column 'text' (choose from sentence)", errors["column"])
         self.assertEqual(errors["null"], "texts[1] is None, expected a text")
