@@ -98,6 +98,10 @@ class NamedClasses {
 
 /// All labels by name, all by polarity, all as numbers that count the classes, or each in its way.
 ClassOf match_names(const DataLabels& data, const Labels& names, const std::string& header) {
+  for (const auto& label : data)
+    if (std::ranges::count(names, label.first) > 1)
+      fail("{}, the name of more than one of the model's classes: {}; tell them apart with {}",
+           found_text({label}), fmt::join(names, ", "), option_name("labels"));
   const NamedClasses classes(names);
   if (auto same = match(data, [&](auto& label) { return classes.by_name(label); })) return *same;
   if (auto same = match(data, [&](auto& label) { return classes.by_polarity(label); }))

@@ -36,8 +36,8 @@ struct MatchedLabels {
 std::string possible_header(const std::vector<ClassifiedText>& texts);
 
 /// As classify_task() says; a model of `min_classes` classes or more. Throws Error if a label has
-/// no class, or is a number that counts more than kMaxClasses; it says so where only `header` has
-/// none.
+/// no class, is the name of several, or is a number that counts more than kMaxClasses; it says so
+/// where only `header` has none.
 MatchedLabels match_labels(const DataLabels& data, const std::vector<std::string>& model_labels,
                            std::size_t min_classes, const std::string& header = "");
 

@@ -127,5 +127,14 @@ TEST(MatchLabels, OnlyAFirstRowOfATableMayBeAHeader) {
   EXPECT_EQ(header("{\"text\": \"a\", \"label\": \"sentiment\"}\n", ".jsonl"), "");
 }
 
+TEST(MatchLabels, ANameOfTwoClassesIsRefusedWhereTheDataHaveIt) {
+  const std::vector<std::string> names = {"a", "b", "a", "c", "c"};
+  EXPECT_ERROR(HasSubstr("line 2: the data contain a, the name of more than one of the model's "
+                         "classes: a, b, a, c, c; tell them apart with "),
+               match_labels({{"a", 2}, {"b", 1}}, names, 2));
+  EXPECT_EQ(match_labels({{"b", 1}}, names, 2).class_of.at("b"), 1u);
+  EXPECT_EQ(match_labels({{"2", 1}, {"0", 2}}, names, 2).class_of.at("2"), 2u) << "by number";
+}
+
 }  // namespace
 }  // namespace bertcl::tasks
