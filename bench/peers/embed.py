@@ -6,7 +6,7 @@ normalization; seconds, peak memory, and the cosines with the vectors of sentenc
 
 MODEL_FOLDER is that of sentence-transformers, EXPORTED_FOLDER has model.onnx and the same files beside it. Texts are
 sentences of the paragraphs of a SQuAD file. Each engine runs in a process of its own; loading and a first batch are not
-counted. int8 models are made here, calibrated on other sentences of the file. The result goes to bench/results.
+counted. int8 models are made here, calibrated on other sentences of the file. --out keeps the result as JSON.
 """
 import argparse
 import datetime
