@@ -135,6 +135,10 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
   for (const std::string key : {"help", "config"})
     EXPECT_THAT(with_text(key + " = true\n"),
                 HasSubstr("bad.toml: " + key + ": allowed only on the command line"));
+  EXPECT_THAT(with_text("json = \"" + write("notes.txt", "mine") + "\"\n"),
+              HasSubstr("--json: " + path("notes.txt") + " already exists and is not a report"));
+  EXPECT_THAT(with_text("json = '" + path("bad.toml") + "'\n"),
+              HasSubstr("--json would overwrite " + path("bad.toml")));
   // Were the file passed over, a model that is not there would end the program.
   const auto with_file = [&](const std::string& file) {
     return refusal(run_bertcl({"serve", path("none.onnx"), "--config", file}));

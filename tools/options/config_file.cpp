@@ -18,6 +18,7 @@
 #include "support/fail.hpp"
 #include "support/lower_case.hpp"
 #include "text/base/data_file.hpp"
+#include "tools/options/file_options.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -179,6 +180,7 @@ void read_config_file(CLI::App& command, const std::string& path) {
       fail("{}: {}: {}", path, item.key, error.what());
     }
   }
+  check_files(command);
 }
 
 }  // namespace bertcl::tools
