@@ -23,14 +23,16 @@ TEST_F(ConfigFileTest, ACommandWithoutConfigTakesOneToo) {
   EXPECT_TRUE(json_logs);
 }
 
-TEST_F(ConfigFileTest, AFlagThatIsGivenTwiceIsRefused) {
+TEST_F(ConfigFileTest, AnOptionThatIsGivenTwiceIsRefused) {
   CLI::App command;
   command.add_flag("--json-logs");
-  for (const std::string second : {"true", "false"})
-    EXPECT_ERROR(
-        HasSubstr("twice.toml: json-logs: given more than once"),
-        tools::read_config_file(
-            command, write("twice.toml", "json-logs = true\njson-logs = " + second + "\n")));
+  command.add_flag("--verbose,--loud");
+  EXPECT_ERROR(AllOf(HasSubstr("twice.toml:2: "), HasSubstr("json-logs")),
+               tools::read_config_file(
+                   command, write("twice.toml", "json-logs = true\njson-logs = false\n")));
+  EXPECT_ERROR(
+      HasSubstr("twice.toml: verbose: given more than once"),
+      tools::read_config_file(command, write("twice.toml", "loud = true\nverbose = true\n")));
 }
 
 /// What a file sets: an option for each text, one for a list, one for a number, a flag.
@@ -62,7 +64,6 @@ TEST_F(ConfigFileSyntax, AValueInQuotesIsTakenWhole) {
   EXPECT_EQ(text(R"("a#b")"), "a#b");
   EXPECT_EQ(text(R"("# a, b; c = [d] ")"), "# a, b; c = [d] ");
   EXPECT_EQ(text("'a#b \"c\"' # a comment"), "a#b \"c\"");
-  EXPECT_EQ(text(R"("a" # "a comment")"), "a");
   EXPECT_EQ(text(R"("it's")"), "it's");
   EXPECT_EQ(text(R"("")"), "");
 }
@@ -70,21 +71,17 @@ TEST_F(ConfigFileSyntax, AValueInQuotesIsTakenWhole) {
 TEST_F(ConfigFileSyntax, DoubleQuotesTakeEscapesSingleOnesDoNot) {
   EXPECT_EQ(text(R"("say \"a\": \u00e9\n\\")"), "say \"a\": \u00e9\n\\");
   EXPECT_EQ(text(R"('a\nb\')"), R"(a\nb\)");
-  EXPECT_ERROR(HasSubstr("a.toml:1: a value in double quotes has an escape that is unknown"),
-               text(R"("a\q")"));
 }
 
-TEST_F(ConfigFileSyntax, BareValuesEndAtACommentOrTheirLine) {
-  EXPECT_EQ(text("4G"), "4G");
-  EXPECT_EQ(text("a b, c  # d"), "a b, c");
-  EXPECT_ERROR(HasSubstr("a.toml:1: '#' begins a comment; put a value that has one in quotes"),
-               text("a#b"));
+TEST_F(ConfigFileSyntax, NumbersAreTextsToo) {
+  EXPECT_EQ(text("4000"), "4000");
+  EXPECT_EQ(text("-0.5"), "-0.5");
 }
 
 TEST_F(ConfigFileSyntax, AListMayHaveCommentsAndSeveralLines) {
   const Settings settings = read(
-      "\xEF\xBB\xBF# first\r\nnames = [ \"a,]\", # one\r\n  'b#',\n\n c ,\n]  # end\n; INI\nflag\n"
-      "number=3");
+      "\xEF\xBB\xBF# first\r\nnames = [ \"a,]\", # one\r\n  'b#',\n\n \"c\" ,\n]  # end\n"
+      "flag = true\nnumber=3");
   EXPECT_THAT(settings.names, ElementsAre("a,]", "b#", "c"));
   EXPECT_TRUE(settings.flag);
   EXPECT_EQ(settings.number, 3);
@@ -92,13 +89,18 @@ TEST_F(ConfigFileSyntax, AListMayHaveCommentsAndSeveralLines) {
 
 TEST_F(ConfigFileSyntax, WhatIsDamagedIsRefusedByItsLine) {
   for (const auto& [content, message] : std::vector<std::pair<std::string, std::string>>{
-           {"number = 1\ntext = \"a\n\"", "a.toml:2: a quote is not closed"},
-           {"text = 'a", "a.toml:1: a quote is not closed"},
-           {"text = \"a\" b\n", "a.toml:1: text after the value of text"},
-           {"names = [\"a\" \"b\"]", "a.toml:1: a list has neither ',' nor ']' here"},
-           {"names = [\n\"a\",\nb", "a.toml:3: a list has neither ',' nor ']' here"},
-           {"names = []", "a.toml:1: a list is empty"},
-           {"text\n", "a.toml: text: a value is missing"}})
+           {"number = 1\ntext = \"a\n\"", "a.toml:2: "},
+           {"text = 'a", "a.toml:1: "},
+           {"text = \"a\" b\n", "a.toml:1: "},
+           {"text = a b\n", "texts need quotes"},
+           {"number = 1\ntext = 4G\n", "a.toml:2: "},
+           {"text = \"a\\q\"", "a.toml:1: "},
+           {"names = [\"a\" \"b\"]", "a.toml:1: "},
+           {"names = [\n\"a\",\n2024-01-01]",
+            "a.toml:3: names: expected a text, a number, true or "},
+           {"names = []", "a.toml: names: the list is empty"},
+           {"flag = 1", "a.toml: flag: expected true or false"},
+           {"text\n", "a.toml:1: "}})
     EXPECT_ERROR(HasSubstr(message), read(content)) << content;
 }
 

@@ -3,14 +3,15 @@
 // in quotes for a comment, and escapes as they stand, or not, depending on its version.
 #include "tools/options/config_file.hpp"
 
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstddef>
-#include <nlohmann/json.hpp>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -18,119 +19,46 @@
 #include "support/fail.hpp"
 #include "support/lower_case.hpp"
 #include "text/base/data_file.hpp"
-#include "tools/options/file_options.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-/// A key with its value or the elements of its list; none of a flag that stands alone.
-struct ConfigItem {
-  std::string key;
-  std::vector<std::string> values;
-};
+[[noreturn]] void refuse_section(const std::string& path, std::string_view name) {
+  fail("{}: {}: sections are not supported; move its options to the top level, as port = 8081",
+       path, name);
+}
 
-/// Reads TOML without tables, whose values may also be bare words, as in INI files.
-class ConfigReader {
- public:
-  explicit ConfigReader(const std::string& path)
-      : path_(path), content_(text::read_utf8(path).content), left_(content_) {}
+/// As on the command line.
+std::string word_of(const toml::node& value, const std::string& path, std::string_view key) {
+  if (const auto text = value.value_exact<std::string>()) return *text;
+  if (const auto integer = value.value_exact<std::int64_t>()) return fmt::format("{}", *integer);
+  if (const auto number = value.value_exact<double>()) return fmt::format("{}", *number);
+  if (const auto flag = value.value_exact<bool>()) return *flag ? "true" : "false";
+  fail("{}:{}: {}: expected a text, a number, true or false", path, value.source().begin.line, key);
+}
 
-  std::vector<ConfigItem> items() {
-    std::vector<ConfigItem> found;
-    for (skip_lines(); !left_.empty(); skip_lines()) {
-      if (take('[')) refuse_section(left_.substr(0, left_.find_first_of("]\n")));
-      ConfigItem item{value("=\n"), {}};
-      if (const auto dot = item.key.find('.'); dot != item.key.npos)
-        refuse_section(item.key.substr(0, dot));
-      skip_blanks();
-      if (take('=')) {
-        skip_blanks();
-        item.values = take('[') ? list() : std::vector{value("\n")};
-      }
-      skip_blanks();
-      if (!left_.empty() && left_.front() != '\n' && left_.front() != '#')
-        refuse("text after the value of " + item.key);
-      found.push_back(std::move(item));
-    }
-    return found;
-  }
+/// The elements of a list, or the only one.
+std::vector<std::string> words_of(const toml::node& value, const std::string& path,
+                                  std::string_view key) {
+  const toml::array* list = value.as_array();
+  if (!list) return {word_of(value, path, key)};
+  if (list->empty()) fail("{}: {}: the list is empty", path, key);
+  std::vector<std::string> words;
+  for (const toml::node& element : *list) words.push_back(word_of(element, path, key));
+  return words;
+}
 
- private:
-  std::vector<std::string> list() {
-    std::vector<std::string> values;
-    for (skip_lines(); !take(']'); skip_lines()) {
-      values.push_back(value(",]\n"));
-      skip_lines();
-      if (!take(',') && !left_.starts_with(']')) refuse("a list has neither ',' nor ']' here");
-    }
-    if (values.empty()) refuse("a list is empty");
-    return values;
+toml::table read_toml(const std::string& path) {
+  const std::string content = text::read_utf8(path).content;
+  try {
+    return toml::parse(content, path);
+  } catch (const toml::parse_error& error) {
+    std::string what(error.description());
+    if (what.find("could not determine value type") != what.npos) what += "; texts need quotes";
+    fail("{}:{}: {}", path, error.source().begin.line, what);
   }
-
-  /// In quotes, or up to a comment or one of `ends`.
-  std::string value(std::string_view ends) {
-    if (left_.starts_with('"')) return in_double_quotes();
-    if (left_.starts_with('\'')) return in_single_quotes();
-    const std::string_view line = left_.substr(0, left_.find_first_of(ends));
-    const std::string_view word = line.substr(0, line.find('#'));
-    const std::string_view known = text::trimmed(word);
-    if (word.size() < line.size() && known.size() == word.size() && !word.empty())
-      refuse("'#' begins a comment; put a value that has one in quotes");
-    left_.remove_prefix(word.size());
-    return std::string(known);
-  }
-
-  std::string in_single_quotes() {
-    const std::size_t end = left_.find_first_of("'\n", 1);
-    if (end == left_.npos || left_[end] != '\'') refuse("a quote is not closed");
-    const std::string_view inside = left_.substr(1, end - 1);
-    left_.remove_prefix(end + 1);
-    return std::string(inside);
-  }
-
-  /// With escapes, which are those of JSON and few more.
-  std::string in_double_quotes() {
-    std::size_t end = 1;
-    while (end < left_.size() && left_[end] != '"' && left_[end] != '\n')
-      end += left_[end] == '\\' ? 2 : 1;
-    if (end >= left_.size() || left_[end] != '"') refuse("a quote is not closed");
-    const auto inside = nlohmann::json::parse(left_.substr(0, end + 1), nullptr, false);
-    if (inside.is_discarded())
-      refuse("a value in double quotes has an escape that is unknown; '..' takes none");
-    left_.remove_prefix(end + 1);
-    return inside.get<std::string>();
-  }
-
-  bool take(char c) {
-    if (!left_.starts_with(c)) return false;
-    left_.remove_prefix(1);
-    return true;
-  }
-  void skip_blanks() {
-    left_.remove_prefix(std::min(left_.find_first_not_of(" \t\r"), left_.size()));
-  }
-  /// The ends of lines, and comments, of INI files, too.
-  void skip_lines() {
-    for (skip_blanks(); left_.starts_with('#') || left_.starts_with(';') || take('\n');
-         skip_blanks())
-      if (left_.starts_with('#') || left_.starts_with(';'))
-        left_.remove_prefix(std::min(left_.find('\n'), left_.size()));
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    const auto before = std::string_view(content_).substr(0, content_.size() - left_.size());
-    fail("{}:{}: {}", path_, 1 + std::ranges::count(before, '\n'), what);
-  }
-  [[noreturn]] void refuse_section(std::string_view name) const {
-    fail("{}: {}: sections are not supported; move its options to the top level, as port = 8081",
-         path_, name);
-  }
-
-  const std::string& path_;
-  const std::string content_;
-  std::string_view left_;
-};
+}
 
 /// By its long names, and a positional by its name in lower case.
 std::vector<std::string> keys_of(const CLI::Option& option) {
@@ -158,26 +86,25 @@ void read_config_file(CLI::App& command, const std::string& path) {
   std::set<const CLI::Option*> of_command_line, of_file;
   for (const CLI::Option* option : command.get_options())
     if (option->count() > 0) of_command_line.insert(option);
-  for (const ConfigItem& item : ConfigReader(path).items()) {
-    CLI::Option* option = find_option(command, item.key, path);
+  for (const auto& [name, value] : read_toml(path)) {
+    const std::string key(name.str());
+    if (value.is_table() || value.is_array_of_tables()) refuse_section(path, key);
+    CLI::Option* option = find_option(command, key, path);
     if (option == command.get_help_ptr() || option == command.get_option_no_throw("--config"))
-      fail("{}: {}: allowed only on the command line", path, item.key);
-    if (!of_file.insert(option).second)
-      fail("{}: {}: given more than once{}", path, item.key,
-           option->get_items_expected_max() > 1 ? "; write one list: [\"A\", \"B\"]" : "");
+      fail("{}: {}: allowed only on the command line", path, key);
+    if (!of_file.insert(option).second) fail("{}: {}: given more than once", path, key);
     if (of_command_line.contains(option)) continue;  // the command line goes first
+    const std::vector<std::string> words = words_of(value, path, key);
     try {
       if (option->get_items_expected_max() == 0) {  // a flag
-        if (item.values.size() > 1) fail("{}: {}: expected true or false", path, item.key);
-        option->add_result(
-            option->get_flag_value(item.key, item.values.empty() ? "true" : item.values.front()));
+        if (!value.is_boolean()) fail("{}: {}: expected true or false", path, key);
+        option->add_result(option->get_flag_value(key, words.front()));
       } else {
-        if (item.values.empty()) fail("{}: {}: a value is missing", path, item.key);
-        option->add_result(item.values);
+        option->add_result(words);
       }
       option->run_callback();
     } catch (const CLI::Error& error) {
-      fail("{}: {}: {}", path, item.key, error.what());
+      fail("{}: {}: {}", path, key, error.what());
     }
   }
   check_files(command);
