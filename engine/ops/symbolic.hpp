@@ -38,7 +38,7 @@ class SymbolicValues {
   /// result may be negative.
   std::optional<ir::Dim> apply(ir::Graph& graph, const std::string& op, const ir::Dim& a,
                                const ir::Dim& b);
-  /// Takes the extents of a tensor for what none of them can be below: zero.
+  /// The extents of a tensor are not negative, also where Sub has made them.
   void assume_extents(const ir::Shape& shape);
 
  private:

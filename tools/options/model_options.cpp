@@ -111,9 +111,10 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   const auto disable = [&options](const std::vector<std::string>& names) {
     options.disabled_kernels = fmt::format("{}", fmt::join(names, ","));
   };
-  add_list(*command, "--disable-kernels", disable, "NAME,...",
-           "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one launch per "
-           "step")
+  add_list(
+      *command, "--disable-kernels", disable, "NAME,...",
+      "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one launch per "
+      "step")
       ->check(CLI::Validator(unknown_kernel, ""));
   add_list(
       *command, "--disable-passes",
