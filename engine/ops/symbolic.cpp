@@ -120,9 +120,11 @@ SymbolicValues::Signs SymbolicValues::compare(const ir::Dim& a, const ir::Dim& b
 }
 
 void SymbolicValues::assume_extents(const ir::Shape& shape) {
+  // The factors of a product may both be negative.
   for (const ir::Dim& d : shape)
-    for (const std::string& symbol : d.symbols())
-      if (const auto it = least_.find(symbol); it != least_.end() && !it->second) it->second = 0;
+    if (const auto symbols = d.symbols(); symbols.size() == 1 && d == bare(d))
+      if (const auto it = least_.find(*symbols.begin()); it != least_.end() && !it->second)
+        it->second = 0;
 }
 
 std::optional<ir::Dim> SymbolicValues::undo(const std::string& op, const ir::Dim& sum,
