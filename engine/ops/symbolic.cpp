@@ -52,6 +52,16 @@ ir::Dim bare(const ir::Dim& d) {
 }
 std::int64_t coefficient(const ir::Dim& d) { return ir::Dim::divide(d, bare(d))->constant(); }
 
+/// SymbolicValues::least() of what `op` makes, from those of its operands.
+std::optional<int> least_of(const std::string& op, std::optional<int> a, std::optional<int> b) {
+  if (op == "Max") return std::max(a, b);  // one that is not negative is enough
+  if (!a || !b) return std::nullopt;
+  if (op == "Add") return std::max(a, b);
+  if (op == "Min") return std::min(a, b);
+  if (op == "Div" || op == "Mod") return 0;
+  return std::nullopt;
+}
+
 }  // namespace
 
 const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
@@ -176,15 +186,7 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
   } else if (op != "Mod") {
     return std::nullopt;
   }
-  const auto of_a = least(a), of_b = least(b);
-  const auto of_both = std::min(of_a, of_b);  // empty if one is
-  std::optional<int> made;
-  if (op == "Max" || (op == "Add" && of_both))
-    made = std::max(of_a, of_b);
-  else if (op == "Min")
-    made = of_both;
-  else if ((op == "Div" || op == "Mod") && of_both)
-    made = 0;
+  const std::optional<int> made = least_of(op, least(a), least(b));
   if (!made && op != "Add" && op != "Sub") return std::nullopt;
   const auto [it, fresh] = fresh_.try_emplace({op, a, b});
   if (!fresh) return it->second;

@@ -42,9 +42,9 @@ class SymbolicValues {
   void assume_extents(const ir::Shape& shape);
 
  private:
-  /// What the size is at least, of 1 and 0; empty if it may be negative.
+  /// Lower bound of the size, 0 or 1; empty if it may be negative.
   std::optional<int> least(const ir::Dim& d) const;
-  /// Of a - b, for any sizes of the symbols.
+  /// The signs that a - b may have, for any sizes of the symbols.
   struct Signs {
     int low = -1, high = 1;
   };

@@ -30,7 +30,7 @@ struct Options {
   /// the error does not name the option, as the caller has none.
   std::optional<bool> allow_nonfinite;
   bool merge_launches = true;                   // steps in few launches, where the device can
-  std::set<std::string, std::less<>> disabled;  // variants that are left out
+  std::set<std::string, std::less<>> disabled;  // as variants_to_disable() gives them
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// Op and variant -> why its kernel does not run on the device, as an earlier attempt at the plan

@@ -30,7 +30,7 @@ namespace {
 constexpr std::int64_t kMaxTokens = 8;
 constexpr std::int64_t kMultiplications = 200'000'000;  // on the host: less than half a second
 constexpr double kTolerance = 0.1;  // rounding ties move an int8 model by a few percent
-constexpr int kSequences = 4;       // and one with few levels by more, but not in each sequence
+constexpr int kSequences = 4;  // ties move a coarsely quantized model by more, not in each of them
 constexpr double kMinValue = 1e-6;
 
 /// As many as the host can interpret in the time.

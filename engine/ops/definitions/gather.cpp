@@ -214,7 +214,7 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   });
 }
 
-/// All where the axis is no constant within the rank.
+/// All axes unless the operand `axis` is a constant in range.
 std::vector<std::int64_t> summed_axes(const ir::Node& node) {
   const std::vector<std::int64_t> all = all_axes(node);
   const ir::Value* axis = node.inputs[1];
